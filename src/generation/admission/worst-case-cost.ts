@@ -1,7 +1,7 @@
 // Computes the most that a request can cost, which is held before a byte goes to a provider.
 
 import type { Model } from '../../domain/models/catalog.ts';
-import type { WorstBeside, WorstCall, WorstPrice, WorstRates, WorstTier } from '../catalog/worst-price.ts';
+import type { WorstCall, WorstExtras, WorstPrice, WorstRates, WorstTier } from '../catalog/worst-price.ts';
 import type { CallBound, Dialect, RequestBounds } from '../dialects/dialect.ts';
 
 /** The properties of a body that bound its tokens. */
@@ -63,23 +63,23 @@ export function worstCaseCost(
   tokens: TokenBounds,
   price: WorstPrice,
 ): bigint | null {
-  const beside = price.beside === undefined ? 0n : worstBeside(bounds.calls, price.beside);
+  const extras = price.extras === undefined ? 0n : worstExtras(bounds.calls, price.extras);
   if (dialect.unit === 'images') {
     // Spec 8: images are billed per image. Nothing bounds their tokens, which choose the tier of the price.
     const { image } = price.tiers?.at(-1) ?? price;
-    return image === null ? null : BigInt(bounds.answers) * image + beside;
+    return image === null ? null : BigInt(bounds.answers) * image + extras;
   }
   const rates = price.tiers === undefined ? price : ratesUpTo(tokens.inputTokensMax, price, price.tiers);
   const input = bounds.asksForHourCache === true ? (rates.inputWithHourCache ?? rates.input) : rates.input;
   if (input === null || rates.output === null) return null;
-  return BigInt(tokens.inputTokensMax) * input + BigInt(tokens.outputTokensMax) * rates.output + beside;
+  return BigInt(tokens.inputTokensMax) * input + BigInt(tokens.outputTokensMax) * rates.output + extras;
 }
 
 /**
  * What priced tool calls add to the hold. Unbounded calls add nothing: where they must be bounded, the request is
  * refused earlier. A model may also call a tool unasked, up to `unaskedMax`, whatever the request allows.
  */
-function worstBeside(calls: readonly CallBound[] = [], { request, calls: prices }: WorstBeside): bigint {
+function worstExtras(calls: readonly CallBound[] = [], { request, calls: prices }: WorstExtras): bigint {
   return Object.entries(prices).reduce((sum, [tool, price]) => {
     const named = calls.filter((bound) => bound.tool === tool);
     const asked = named.reduce((all, bound) => all + BigInt(callsMax(bound, price) ?? 0), 0n);
@@ -88,7 +88,7 @@ function worstBeside(calls: readonly CallBound[] = [], { request, calls: prices 
   }, request as bigint);
 }
 
-function callPrice(prices: WorstBeside['calls'], { tool }: CallBound): WorstCall | null {
+function callPrice(prices: WorstExtras['calls'], { tool }: CallBound): WorstCall | null {
   return Object.hasOwn(prices, tool) ? (prices[tool] ?? null) : null;
 }
 
@@ -99,7 +99,7 @@ function callsMax(bound: CallBound, price: WorstCall): number | null {
 /** The name of a tool whose calls have a price and no bound; null: there is none. */
 export function unboundedTool(bounds: RequestBounds, price: WorstPrice | null): string | null {
   for (const bound of bounds.calls ?? []) {
-    const found = callPrice(price?.beside?.calls ?? {}, bound);
+    const found = callPrice(price?.extras?.calls ?? {}, bound);
     if (!bound.isOptional && found !== null && found.price > 0n && callsMax(bound, found) === null) return bound.tool;
   }
   return null;

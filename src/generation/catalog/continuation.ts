@@ -111,8 +111,8 @@ function isSameAccount(one: StoredAt, other: StoredAt): boolean {
 }
 
 /**
- * The deployments in whose account the object is, or the refusal where there is none: another provider may have
- * somebody else's under the same id.
+ * The deployments in whose account the object is stored, or `refusal` if there are none. Another provider may store
+ * another caller's object under the same id.
  */
 function deploymentsOfAccount(
   deployments: readonly Deployment[],

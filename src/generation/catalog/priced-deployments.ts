@@ -1,5 +1,5 @@
-// Which deployments of a model can serve what a request names beside its plain price: those whose price says what it
-// costs, and first those whose price says what it may do unnamed. Only a request that names something comes here.
+// Selects the deployments of a model that have a price for what a request names beside the plain price, and orders
+// those first that have a price for calls the model may make. Only a request that names such things comes here.
 
 import type { Price } from '../../domain/models/price.ts';
 import { flatFee } from '../../domain/own-keys/fee-price.ts';
@@ -8,10 +8,10 @@ import { hasCallPrice, hasOutputAudio, hasVariation } from '../../domain/settlem
 import type { CallBound, NamedCost, NamedCosts } from '../dialects/dialect.ts';
 import type { Deployment } from './serving-catalog.ts';
 
-/** What an own key costs does not always depend on what it is used for. */
+/** `ownKey` is needed because the fee of an own key does not always depend on what the key is used for. */
 type Priced = Pick<Deployment, 'price' | 'ownKey'>;
 
-/** At least one, or why a billed organization is refused. */
+/** The deployments with a price for all items, at least one; or the refusal for a billed organization. */
 export function pricedDeployments<Candidate extends Priced>(
   deployments: readonly Candidate[],
   { items }: NamedCosts,
@@ -23,8 +23,8 @@ export function pricedDeployments<Candidate extends Priced>(
 }
 
 /**
- * First those that have a price for all tools that the request may call: what the others let it call is charged as
- * held. Own keys stay where they are, since their providers bill the organization.
+ * Puts deployments first that have a price for all tools the request may call; calls at the others are charged as held.
+ * Own keys keep their places, since their providers bill the organization.
  */
 export function pricedCallsFirst<Candidate extends Priced>(
   deployments: readonly Candidate[],

@@ -1,5 +1,5 @@
-// Which provider stores which response and its items, and who owns them: for the operations on saved responses and for
-// continuations (spec 4.2, 5.4).
+// Finds which provider stores a response and its items, and who owns them: for the operations on saved responses and
+// for continuations (spec 4.2, 5.4).
 
 import { isKeptResponseId } from '../../domain/stored-objects/kept-ids.ts';
 import { BoundedMap } from '../../platform/bounded-map.ts';
@@ -10,7 +10,7 @@ import { OrganizationQueues } from '../admission/organization-queues.ts';
 /** Where a response is stored. */
 export interface StoredAt {
   readonly provider: string;
-  /** The organization's own key in whose account it is; null: in the operator's. */
+  /** The organization's own key in whose account the response is; null: it is in the operator's account. */
   readonly ownKeyId: string | null;
 }
 
@@ -35,12 +35,12 @@ export interface SavedResponseOwner {
   readonly walletId: string | null;
 }
 
-/** `foreign`: somebody else's. `unknown`: not created through this installation, as far as it remembers. */
+/** `foreign`: another owner's. `unknown`: not created through this installation, as far as it remembers. */
 export type SavedResponseAnswer = SavedResponse | 'foreign' | 'unknown';
 
 /**
- * Why nothing can be said of an id at the moment. `unavailable`: the organization has too many look-ups under way, or
- * the store cannot be asked. `unposted`: not found, and what processes have recorded is not all posted yet.
+ * Why an id has no answer at the moment. `unavailable`: the organization has too many look-ups under way, or the store
+ * cannot be asked. `unposted`: the id was not found, and not everything that processes have recorded is posted yet.
  */
 export type NotAnswered = 'unavailable' | 'unposted';
 
@@ -48,7 +48,10 @@ export interface SavedResponseStore {
   findResponse(owner: SavedResponseOwner, responseId: string): Promise<SavedResponseAnswer>;
   /** The owner's items among these, by their ids. */
   findItems(owner: SavedResponseOwner, itemIds: readonly string[]): Promise<ReadonlyMap<string, SavedItem>>;
-  /** True once everything that any process recorded before the call can be found; false: not in this time. */
+  /**
+   * Resolves to true once everything that any process recorded before the call can be found; false: not within
+   * `limitMs`.
+   */
   postingPassed(limitMs: number): Promise<boolean>;
 }
 
@@ -57,7 +60,9 @@ const REMEMBERED_MAX = 20_000;
 const ITEMS_REMEMBERED_MAX = 40_000;
 /** A response that another process relayed a moment ago may not be posted yet. */
 const POSTING_WAIT_MS = 3_000;
-/** A store that does not answer in this time is away: a request must not wait for the timeouts of a connection. */
+/**
+ * A store that does not answer in this time counts as away: a request must not wait for the timeouts of a connection.
+ */
 const STORE_DEADLINE_MS = 2_000;
 /**
  * These limits keep made-up ids from taking the store's four connections from other requests. Nobody waits for postings
@@ -87,7 +92,7 @@ export class SavedResponses {
     this.rememberedItems.set(keyOf(owner, itemId), item);
   }
 
-  /** Never rejects. An id that is found is one of those that are kept (kept-ids.ts). */
+  /** Never rejects. Only ids that may be stored (kept-ids.ts) can be found. */
   async find(owner: SavedResponseOwner, responseId: string): Promise<SavedResponseAnswer | NotAnswered> {
     if (!isKeptResponseId(responseId)) return 'unknown';
     const key = keyOf(owner, responseId);
@@ -95,7 +100,7 @@ export class SavedResponses {
     return known() ?? this.lookUp(owner, known, () => this.store.findResponse(owner, responseId));
   }
 
-  /** As `find`, for several items. `unknown`: at least one of them is not known to be the owner's. */
+  /** Like `find`, for several items. `unknown`: at least one item is not known to be the owner's. */
   async findItems(
     owner: SavedResponseOwner,
     itemIds: readonly string[],
@@ -136,7 +141,7 @@ export class SavedResponses {
     }
   }
 
-  /** What is not found is looked up once more when everything that was recorded before is posted. */
+  /** An id that is not found is looked up again once everything that was recorded before is posted. */
   private async findInStore<Found, Answer>(
     owner: SavedResponseOwner,
     known: () => Found | undefined,
@@ -150,7 +155,7 @@ export class SavedResponses {
       const passed = await withDeadline(this.store.postingPassed(POSTING_WAIT_MS), POSTING_WAIT_MS + STORE_DEADLINE_MS);
       answer = passed ? await askOnce() : (known() ?? 'unposted');
     }
-    // Clients that left during the wait are found out first, so that no provider is called for them.
+    // Sockets are read first, so that no provider is called for a client that left during the wait.
     await socketsRead();
     return answer;
   }

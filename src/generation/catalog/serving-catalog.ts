@@ -16,12 +16,12 @@ import { type WorstPrice, worstOf } from './worst-price.ts';
 /** One provider's deployment of a model on one API, ready to be called. */
 export interface Deployment {
   readonly provider: Provider;
-  /** Of the provider's address. */
+  /** The origin of the provider's address. */
   readonly origin: string;
   readonly providerModel: string;
   /** The JSON string, quotes included, that replaces the client's `model` value. */
   readonly modelJson: Buffer;
-  /** Members of the JSON body that stand there instead of the whole member `model`; null: only its value changes. */
+  /** Members of the JSON body that replace the whole member `model`; null: only its value is replaced. */
   readonly insteadOfModel: Buffer | null;
   /** The model's name as plain text, for a form's part. */
   readonly modelText: Buffer;
@@ -31,22 +31,22 @@ export interface Deployment {
    * (`stream_usage: request`).
    */
   readonly asksForUsage: boolean;
-  /** Whose key the provider is called with. */
+  /** The key that the provider is called with. */
   readonly credential: Credential;
-  /** The key is the organization's own, whose provider bills it. Absent: the operator's. */
+  /** Set when the key is the organization's own and its provider bills the organization; absent: the operator's key. */
   readonly ownKey?: OwnKeyUse;
 }
 
-/** What is known of an own key where it serves. */
+/** The facts about an own key that a deployment needs. */
 export interface OwnKeyUse {
   readonly keyId: string;
   readonly organizationId: string;
-  /** Of the present secret. */
+  /** The fingerprint of the present secret. */
   readonly fingerprint: string;
   /** What the platform charges for it; null: nothing. */
   readonly fee: ByokFee | null;
   readonly budgets: ByokSettings['budgets'];
-  /** The secret before a rotation: it is tried where the present one is refused. */
+  /** This is the secret before a rotation: it is tried only when the present one is refused. */
   readonly isPrevious: boolean;
 }
 
@@ -54,7 +54,10 @@ export function isOwn({ ownKey }: Deployment): boolean {
   return ownKey !== undefined;
 }
 
-/** What a request on the deployment costs the wallet: its price, or the fee for an own key. null: it has no price. */
+/**
+ * The price that the wallet pays for a request on the deployment: its price, or the fee for an own key. null: it has
+ * none.
+ */
 export function walletPrice({ price, ownKey }: Deployment): Price | null {
   return ownKey === undefined ? price : feePrice(ownKey.fee, price);
 }
@@ -62,7 +65,7 @@ export function walletPrice({ price, ownKey }: Deployment): Price | null {
 /** A model as it is served on each API. */
 export interface ServedModel {
   readonly model: Model;
-  /** Deployments by API, first to last as the catalog lists them. */
+  /** Deployments by API, in the order of the catalog. */
   readonly deployments: ReadonlyMap<ApiName, readonly Deployment[]>;
   /**
    * The highest price among the deployments of an API, part by part: a hold must cover whichever of them serves. null:
@@ -71,11 +74,11 @@ export interface ServedModel {
   readonly worstPrice: ReadonlyMap<ApiName, WorstPrice | null>;
   /** The deployments of an evaluation model that routing may ask, including those that clients cannot call. */
   readonly classifiers: readonly ClassifierDeployment[];
-  /** Why nobody may serve the model on an API to the caller, who has keys of its own. Absent: somebody may. */
+  /** Why no deployment may serve the model on an API to a caller with own keys. Absent: some may. */
   readonly refusals?: ReadonlyMap<ApiName, Refusal>;
-  /** Own keys of the caller that are for the model and are not called for now. Absent: none. */
+  /** The caller's own keys for the model that are not used for now. Absent: none. */
   readonly passedOver?: readonly PassedOverKey[];
-  /** The same by the caller's own keys alone. Absent: nobody else serves, or no own key does. */
+  /** The same model served by the caller's own keys alone. Absent: only own keys serve anyway, or none does. */
   readonly ownOnly?: ServedModel;
 }
 
@@ -90,7 +93,10 @@ export interface ServingCatalog {
   /** The providers that serve at least one model, by id. */
   readonly providers: ReadonlyMap<string, Provider>;
   readonly routing: RoutingTable;
-  /** Whether the caller's own keys serve a model, by its public id, or refuse; null: none is for it. Absent: no key. */
+  /**
+   * Whether the caller's own keys serve a model (public id), or make it refused; null: no key is for it. Absent: the
+   * caller has no own keys.
+   */
   readonly ownKeysFor?: (modelId: string, api: ApiName) => 'serve' | 'refuse' | null;
 }
 
@@ -130,7 +136,7 @@ function prepareModel(model: Model): ServedModel {
   return { model, deployments, worstPrice, classifiers };
 }
 
-/** The model as other deployments serve it on an API. */
+/** The model with other deployments for one API. */
 export function withDeployments(served: ServedModel, api: ApiName, deployments: readonly Deployment[]): ServedModel {
   return {
     ...served,
@@ -167,7 +173,7 @@ function membersInsteadOfModel(
   return Buffer.from(written.join(','));
 }
 
-/** The model id as JSON, quotes included: made once per catalog entry. */
+/** The model id as JSON, quotes included. Made once for each catalog entry. */
 export function jsonModelId(modelId: string): Buffer {
   return Buffer.from(JSON.stringify(modelId));
 }

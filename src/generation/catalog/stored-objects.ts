@@ -1,5 +1,6 @@
-// Finds the stored objects that a request names, and who may then serve it. The gateway does not know whose they are,
-// so only providers whose account the operator shares with all organizations may (`stored_objects: shared`).
+// Finds the stored objects that a request names, and which deployments may then serve it. The gateway does not know
+// whose the objects are, so only providers whose account the operator shares with all organizations may serve
+// (`stored_objects: shared`).
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { findStoredObjects, type StoredObjectsFound } from '../../domain/stored-objects/find-stored-objects.ts';
@@ -9,17 +10,17 @@ import type { ScannedRequest } from '../request/scan/request-scanner.ts';
 import type { ScannedBody } from '../request/scanned-body.ts';
 import type { Deployment } from './serving-catalog.ts';
 
-/** The part of the worker pool that is needed here. */
+/** The part of the worker pool that this file needs. */
 export type StoredObjectWorkers = Pick<WorkerPool<'find-stored-objects'>, 'run'>;
 
 /**
- * The bound of typed questions, too (dialects/systemone.ts). A body of this size takes 13 µs as clients write it and
- * 1.3 ms where it has nothing but keys; to hand it over takes the event loop 60 µs.
+ * The same bound as for typed questions (dialects/systemone.ts). A body of this size takes 13 µs as clients write it,
+ * and 1.3 ms if it has nothing but keys; to hand it over costs the event loop 60 µs.
  */
 const INLINE_BYTES_MAX = 16_384;
 const DEADLINE_MS = 2_000;
 
-/** The part of a dialect that is needed here. */
+/** The part of a dialect that this file needs. */
 type Naming = Pick<Dialect, 'storedObjects'>;
 
 const NOWHERE_ELSE: StoredObjectFields = { fields: [], addInput: false };
@@ -28,7 +29,7 @@ const NOWHERE_ELSE: StoredObjectFields = { fields: [], addInput: false };
 export interface StoredObjects {
   /** The deployments that may serve the request, whichever provider stores the items. */
   readonly deployments: readonly Deployment[];
-  /** Items that the request refers to. Their owner has yet to be found. */
+  /** Items that the request refers to, whose owner is not known yet. */
   readonly itemIds: readonly string[];
   /** The named object may add input of unknown length. */
   readonly isOpen: boolean;
@@ -41,8 +42,8 @@ const UNKNOWN_ITEM =
   'Send the items themselves, as clients do with "store": false, or ask the operator about "stored_objects: shared"';
 
 /**
- * The scan tells that nearly every request names nothing. Only a request that refers to items, or has keys that might
- * name objects, is parsed.
+ * Nearly every request names no stored object, as its scan shows. Only a request that refers to items, or has keys that
+ * might name objects, is parsed.
  */
 export function readStoredObjects(
   { storedObjects = NOWHERE_ELSE }: Naming,
@@ -65,7 +66,7 @@ export function readStoredObjects(
 }
 
 interface Look {
-  /** The number of keys that the scan has counted. */
+  /** How many keys the scan has counted. */
   readonly keys: number;
   readonly references: number;
   readonly deployments: readonly Deployment[];
@@ -93,7 +94,10 @@ export function deploymentsForUnknownItems(deployments: readonly Deployment[]): 
   return shared.length > 0 ? shared : { kind: 'invalid_field', field: 'input', reason: UNKNOWN_ITEM };
 }
 
-/** In the account behind an own key there is nobody else's. */
+/**
+ * Whether every caller may use the objects in the deployment's account: it is shared, or belongs to the caller's own
+ * key, whose account contains no other organization's objects.
+ */
 export function isShared({ provider }: Deployment): boolean {
   return provider.storedObjects === 'shared' || provider.own !== undefined;
 }

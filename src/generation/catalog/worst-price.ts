@@ -1,4 +1,4 @@
-// The highest price that any of some deployments may charge for a request: what a hold is made of.
+// Computes the highest price that any of several deployments may charge for a request, from which the hold is computed.
 
 import type { Price, Rates } from '../../domain/models/price.ts';
 import { type Factor, scaleUp } from '../../domain/money/factor.ts';
@@ -6,10 +6,10 @@ import { type PicoUsd, picoUsd } from '../../domain/money/pico-usd.ts';
 import { ratesReached } from '../../domain/settlement/rates-of.ts';
 import type { UsageDetails } from '../../domain/usage/usage.ts';
 
-/** Per token (per image) in pico-dollars, however a deployment counts an input token. */
+/** Pico-dollars per token (per image), whichever way a deployment counts an input token. */
 export interface WorstRates {
   readonly input: PicoUsd | null;
-  /** The price of input that may be written to a cache for an hour; null: a deployment has no price for that. */
+  /** The price of input that may be cached for an hour; null: a deployment has no price for that. */
   readonly inputWithHourCache: PicoUsd | null;
   readonly output: PicoUsd | null;
   readonly image: PicoUsd | null;
@@ -17,24 +17,24 @@ export interface WorstRates {
 
 export interface WorstPrice extends WorstRates {
   /**
-   * For a request that may have so many input tokens, in ascending order: the highest of all sizes up to there. Absent:
-   * the size changes nothing.
+   * The highest rates of a request with up to so many input tokens, in ascending order. Absent: the size changes
+   * nothing.
    */
   readonly tiers?: readonly WorstTier[];
-  /** What is charged beside tokens and images. Absent: nothing. */
-  readonly beside?: WorstBeside;
+  /** Charges beside tokens and images. Absent: none. */
+  readonly extras?: WorstExtras;
 }
 
-export interface WorstBeside {
+export interface WorstExtras {
   readonly request: PicoUsd;
   readonly calls: Readonly<Record<string, WorstCall>>;
 }
 
 export interface WorstCall {
   readonly price: PicoUsd;
-  /** null: some deployment has no maximum of its own. */
+  /** The most calls; null: some deployment has no maximum of its own. */
   readonly max: number | null;
-  /** How many calls are held for whatever the request names: some deployment's model makes them unasked. 0: none. */
+  /** How many calls are held whatever the request names, since some deployment's model makes them unasked. 0: none. */
   readonly unaskedMax: number;
 }
 
@@ -43,15 +43,14 @@ export interface WorstTier extends WorstRates {
 }
 
 /**
- * `named`: what the request asks to be served with; each of the prices has a price for it. null: a deployment has no
- * price at all.
+ * `named`: what the request names, for which each of the prices has a price. null: a deployment has no price at all.
  */
 export function worstOf(prices: readonly (Price | null)[], named: Named = NOTHING): WorstPrice | null {
   if (prices.includes(null)) return null;
   const known = prices as Price[];
   const sizes = [...new Set(known.flatMap(sizesOf))].toSorted((one, other) => one - other);
-  const beside = worstBeside(known);
-  const worst = { ...worstAt(known, 0, named), ...(beside === null ? {} : { beside }) };
+  const extras = worstExtras(known);
+  const worst = { ...worstAt(known, 0, named), ...(extras === null ? {} : { extras }) };
   if (sizes.length === 0) return worst;
   const tiers: WorstTier[] = [];
   for (const fromInput of sizes) {
@@ -61,7 +60,7 @@ export function worstOf(prices: readonly (Price | null)[], named: Named = NOTHIN
   return { ...worst, tiers };
 }
 
-/** What the request asks for: how it is served, and whether it wants audio. */
+/** What the request names: how it is to be served, and whether it wants audio. */
 export interface Named {
   readonly details: UsageDetails;
   readonly wantsAudio: boolean;
@@ -69,7 +68,7 @@ export interface Named {
 
 const NOTHING: Named = { details: {}, wantsAudio: false };
 
-function worstBeside(prices: readonly Price[]): WorstBeside | null {
+function worstExtras(prices: readonly Price[]): WorstExtras | null {
   const terms = prices.flatMap((price) => price.terms ?? []);
   const tools = new Set(terms.flatMap(({ calls }) => Object.keys(calls)));
   const request =
@@ -88,7 +87,7 @@ function worstBeside(prices: readonly Price[]): WorstBeside | null {
   return { request, calls: Object.fromEntries([...tools].map((tool) => [tool, worstCall(tool)])) };
 }
 
-/** From how many input tokens on some of its rates are others. */
+/** The numbers of input tokens from which on some rates differ. */
 function sizesOf({ terms }: Price): number[] {
   if (terms === undefined) return [];
   const variations = [terms.serviceTiers, terms.speeds, terms.geos].flatMap((found) => Object.values(found));
@@ -101,7 +100,7 @@ function worstAt(prices: readonly Price[], inputTokens: number, { details, wants
       factor === null ? rates : scaled(rates, factor),
     ),
   );
-  // Whether some input is audio is not known before the provider has read it.
+  // Only the provider knows, once it has read the input, whether some of it is audio.
   const input = highest(
     found.map((rates) => rates.input),
     found.flatMap((rates) => [
@@ -151,7 +150,7 @@ function higher(one: WorstRates, other: WorstRates): WorstRates {
   };
 }
 
-/** null: a needed price is missing in some deployment, so there is no upper bound. */
+/** The highest price. null: a needed one is missing in some deployment, so there is no upper bound. */
 function highest(needed: readonly (PicoUsd | null)[], optional: readonly (PicoUsd | null)[] = []): PicoUsd | null {
   let result = 0n;
   for (const price of needed) {

@@ -1,4 +1,5 @@
-// The list of all dialects: each gets its route, and the preview of auto routing finds those of text models here.
+// Lists all dialects: each gets its route from this list, and the preview of auto routing finds the dialects of text
+// models in it.
 
 import { chatCompletions } from './chat-completions.ts';
 import { countTokens } from './count-tokens.ts';

@@ -1,4 +1,4 @@
-// What the OpenAPI document says of the Chat Completions dialect.
+// Describes the Chat Completions dialect for the OpenAPI document.
 
 import { z } from 'zod';
 import { answer, count, type DialectDescription, model, outputLimit, ROUTED, stream, text } from './description.ts';

@@ -45,14 +45,14 @@ const CHAT_MESSAGE = {
   function_call: { shape: 'called' },
   tool_call_id: 'opaque',
   audio: { shape: 'inline' },
-  // Signed by some providers.
+  // Some providers sign these.
   reasoning_details: 'fragile',
   thinking_blocks: 'fragile',
   annotations: 'fragile',
   extra_content: 'opaque',
 } as const;
 
-/** What a whole reply and a chunk of a stream both have. */
+/** Members of a whole reply and of a stream's chunk alike. */
 const CHAT_REPLY = {
   id: 'opaque',
   object: 'opaque',
@@ -71,7 +71,7 @@ const CHAT_TEXTS: TextPlaces = {
     request: {
       members: {
         model: 'opaque',
-        // Numbers as long as that of a card.
+        // A seed can have as many digits as a card number.
         seed: 'opaque',
         messages: { shape: 'message' },
         tools: { shape: 'tool' },
@@ -225,7 +225,7 @@ function readBounds(scanned: ScannedRequest, body: Buffer): RequestBounds | Refu
   if (typeof maxCompletionTokens === 'object' && maxCompletionTokens !== null) return maxCompletionTokens;
   const answers = readCount(scanned, body, 'n');
   if (typeof answers === 'object' && answers !== null) return answers;
-  // Where a client sets both, the provider may honour either: the bound is the larger one.
+  // If a client sets both, the provider may honor either, so the larger one is the bound.
   const outputTokensMax = maxTokens === null ? maxCompletionTokens : Math.max(maxTokens, maxCompletionTokens ?? 0);
   const outputLimits = limitsSet(maxTokens, maxCompletionTokens);
   return withNamedCosts(
@@ -236,7 +236,7 @@ function readBounds(scanned: ScannedRequest, body: Buffer): RequestBounds | Refu
   );
 }
 
-/** The newer name alone is not known to every provider, so that where it stands both are told. */
+/** The limits by name if the newer name is used, which not every provider knows. */
 function limitsSet(older: number | null, newer: number | null): Pick<RequestBounds, 'outputLimits'> {
   if (newer === null) return {};
   return { outputLimits: { max_completion_tokens: newer, ...(older === null ? {} : { max_tokens: older }) } };
@@ -249,14 +249,14 @@ function readUsage(reply: KeptReply): Usage | null {
   const output = objectOf(usage['completion_tokens_details']);
   const counts = inclusiveUsage({
     input: countOf(usage['prompt_tokens']),
-    // Beside OpenAI's own name: DeepSeek's, Moonshot's, and that of gateways which pass Anthropic's on.
+    // OpenAI's own name first, then those of DeepSeek, of Moonshot, and of gateways that pass on Anthropic's names.
     cached: countOf(
       input['cached_tokens'] ??
         usage['prompt_cache_hit_tokens'] ??
         usage['cached_tokens'] ??
         usage['cache_read_input_tokens'],
     ),
-    // OpenRouter's, Alibaba's, and again Anthropic's.
+    // The names of OpenRouter, Alibaba and Anthropic.
     cacheWrite: countOf(
       input['cache_write_tokens'] ?? input['cache_creation_input_tokens'] ?? usage['cache_creation_input_tokens'],
     ),
@@ -267,7 +267,7 @@ function readUsage(reply: KeptReply): Usage | null {
   return withDetails(counts, usage, reply);
 }
 
-/** Of an event of the stream: at the top, or where Groq and Moonshot put it. */
+/** The usage object of an event: at the top level, or where Groq and Moonshot put it. */
 function usageOfEvent(event: EventLine): UsageObject | null {
   const usage = event.usageAt(1);
   if (usage !== null) return hasCounts(usage) ? usage : null;
@@ -283,8 +283,8 @@ function hasCounts(usage: UsageObject): boolean {
 }
 
 /**
- * Some providers never send `[DONE]`: what tells is the reason that every choice's last chunk gives. In the chunks
- * before it some write an empty one, or the word null.
+ * Some providers never send `[DONE]`. Then the finish reason in every choice's last chunk shows the end. In earlier
+ * chunks some providers write an empty reason, or the word null.
  */
 const FINISH_REASON = /"finish_reason"\s*:\s*"(?!"|null")/;
 
@@ -294,7 +294,7 @@ function isWholeWithoutEnd(end: Buffer): boolean {
 
 const ERROR_KEY = Buffer.from('"error"');
 
-/** `data: {"error":...}`, by some beside choices. */
+/** Matches `data: {"error":...}`, which some providers send beside choices. */
 function endsInFailure(end: Buffer): boolean {
   const event = lastEventNaming(ERROR_KEY, end);
   return event !== null && tellsFailure(event);

@@ -27,10 +27,10 @@ export const countTokens: Dialect = {
   failingEvents: messages.failingEvents ?? [],
 };
 
-/** The number in the reply is what another request would use. This one used none, and so costs a known 0. */
+/** The number in the reply is what another request would use. This request used nothing, so its cost is a known 0. */
 const NO_TOKENS_USED: Usage = { ...NO_COUNTS, inputTokens: 0, outputTokens: 0 };
 
-/** A count has a few dozen bytes; a reply beyond this is none that is worth the event loop's time. */
+/** A count has a few dozen bytes; a reply longer than this is not worth the event loop's time. */
 const REPLY_BYTES_MAX = 16_384;
 
 function readCountedTokens({ beginning }: KeptReply): number | null {

@@ -1,23 +1,23 @@
-// What a dialect says of itself in the OpenAPI document, and what the descriptions of several dialects share. All
-// fields of a request that are not described are the provider's, and so are the bytes of an answer: only what a
-// format's every answer has is required, and further members may come (spec 4.1 to 4.3, 4.9).
+// Defines how a dialect describes itself in the OpenAPI document, and what several descriptions share. Fields of a
+// request that are not described are the provider's, and so are the bytes of an answer: only members that every answer
+// of a format has are required, and there may be further ones (spec 4.1 to 4.3, 4.9).
 
 import { z } from 'zod';
 import { HUMAN_TEXTS_MAX, OPENER_CHARACTERS_MIN } from '../../domain/routing/conversation/conversation-reader.ts';
 
 export interface DialectDescription {
-  /** operationId: unique in the route table. */
+  /** The operationId, unique in the route table. */
   readonly id: string;
   readonly summary: string;
-  /** What the summary does not say. */
+  /** Details that the summary leaves out. */
   readonly details?: string;
   /** The headers that this dialect alone reads or forwards, by name. */
   readonly headers?: Readonly<Record<string, z.ZodType>>;
   readonly body: z.ZodType;
-  /** The body as multipart/form-data, where it may come as that too. */
+  /** The body as multipart/form-data, if that is accepted too. */
   readonly form?: z.ZodType;
   readonly answer: z.ZodType;
-  /** The data of an event, where the answer may be a stream of them. */
+  /** The data of an event, if the answer may be a stream. */
   readonly events?: z.ZodType;
   /** The request may name the virtual model. */
   readonly isRouted?: true;
@@ -39,7 +39,7 @@ export const text = z.string();
 
 const RELAYED = 'The provider’s own, relayed byte for byte; it may have further members.';
 
-/** An answer, or an event of one, by the name that the document has for it. */
+/** The schema of an answer or event, under the name that the document has for it. */
 export function answer(id: string, members: z.ZodRawShape, description = RELAYED): z.ZodType {
   return z.looseObject(members).meta({ id, description });
 }

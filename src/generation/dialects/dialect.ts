@@ -1,5 +1,5 @@
-// What differs between the request formats: code outside a dialect's own files asks for this, and for an API by its
-// name only where one has what no other has (CONTRIBUTING, "Add a dialect").
+// Defines what differs between the request formats. Code outside a dialect's own files uses this interface, and tests
+// for an API by name only where that API has something no other has (CONTRIBUTING, "Add a dialect").
 
 import type { TextPlaces } from '../../domain/guardrails/text-places.ts';
 import type { ApiName } from '../../domain/models/apis.ts';
@@ -17,108 +17,111 @@ import type { ScannedBody } from '../request/scanned-body.ts';
 import type { StreamEnd, StreamProgress } from '../sse/stream-end.ts';
 import type { DialectDescription } from './description.ts';
 
-/** What betas in a header let a model read and write. In tokens; 0: not named. */
+/** How many tokens betas in a header let a model read and write; 0: no such beta is named. */
 export interface BetaCeilings {
   readonly context: number;
   readonly output: number;
 }
 
-/** What a request may cost at most, as far as its own fields say. */
+/** The request's own fields that bound its cost. */
 export interface RequestBounds {
   readonly streamed: boolean;
-  /** The client's own limit on output tokens, per answer; null when it set none. */
+  /** The client's own limit on output tokens, per answer; null: it set none. */
   readonly outputTokensMax: number | null;
-  /** The limits that it is the larger one of. Absent where its field has one name alone, or the request sets none. */
+  /**
+   * The limits of which `outputTokensMax` is the largest. Absent when the field has only one name, or the request sets
+   * no limit.
+   */
   readonly outputLimits?: Readonly<Partial<Record<OutputLimit, number>>>;
   /** How many answers were asked for. */
   readonly answers: number;
-  /** In the Responses dialect alone. */
+  /** Only in the Responses dialect. */
   readonly saved?: SavedResponseFields;
-  /** Admission refuses a billed organization with this; for others the request is the provider's to judge. */
+  /** Admission refuses a billed organization with this. For others the provider judges the request. */
   readonly refusalIfBilled?: Refusal | null;
-  /** What only the terms of a deployment's price can say the cost of. Absent, as nearly always: nothing. */
+  /** What only some deployments' prices cover. Absent, as nearly always: nothing. */
   readonly named?: NamedCosts;
-  /** The plain service tier that the request names, which counts where a deployment has another default. */
+  /** The default service tier, if the request names it: that matters where a deployment has another default. */
   readonly plainTier?: string;
-  /** The provider may search, and read what it finds as input. */
+  /** The provider may search, and its findings count as input. */
   readonly maySearch?: boolean;
-  /** Tools that the provider runs and that some prices have a price for. Absent, as nearly always: none. */
+  /** Tools that the provider runs and whose calls may have a price. Absent, as nearly always: none. */
   readonly calls?: readonly CallBound[];
-  /** Some of the input is to be written to a cache that lives for an hour. */
+  /** Some of the input is to be cached for an hour. */
   readonly asksForHourCache?: boolean;
-  /** The model reads a text or a question at a time: its context does not bound the tokens of the whole. */
+  /** The model reads one text or question at a time, so its context does not bound the tokens of the whole request. */
   readonly isReadInParts?: boolean;
-  /** Input that a provider adds to what the request says of its tools. Absent: it lists none. */
+  /** Input tokens that the provider adds for the request's tools. Absent: it lists none. */
   readonly toolPromptTokens?: number;
-  /** A header lets the model read or write so much. */
+  /** How much a header lets the model read or write. */
   readonly betaCeilings?: BetaCeilings;
 }
 
-/** What a request names that has a price only at some deployments; a billed organization is served by these alone. */
+/** What a request names that only some deployments have a price for. A billed organization is served by these alone. */
 export interface NamedCosts {
   readonly items: readonly NamedCost[];
-  /** As the details of a reply that does not say what it was served with. */
+  /** The same as usage details, for a reply that does not say how it was served. */
   readonly details: UsageDetails;
 }
 
 /** How often a tool may be called. */
 export interface CallBound {
   readonly tool: string;
-  /** By the request; null: it does not say. */
+  /** The request's limit; null: it sets none. */
   readonly max: number | null;
-  /** The request is served, too, where nothing bounds it, and by those who have no price for it. */
+  /** The request is served even if nothing bounds the calls, and by deployments without a price for them. */
   readonly isOptional: boolean;
 }
 
 export interface NamedCost {
   readonly kind: VariationKind | 'calls' | 'audio';
   readonly name: string;
-  /** What a billed organization is told where no deployment has a price for it. */
+  /** The refusal for a billed organization when no deployment has a price for it. */
   readonly refusal: Refusal;
 }
 
 /**
- * What ties a Responses request to responses that the provider keeps (spec 4.2). Read, never judged: that is the
- * provider's.
+ * The fields that tie a Responses request to responses stored at the provider (spec 4.2). They are read here; only the
+ * provider judges them.
  */
 export interface SavedResponseFields {
-  /** The reply comes at once and without usage; the response is fetched later. */
+  /** The provider replies at once and without usage; the client fetches the response later. */
   readonly background: boolean;
-  /** null: not said, which the dialect takes for yes. */
+  /** null: absent, which means true in this dialect. */
   readonly store: boolean | null;
   readonly previousResponseId: string | null;
   readonly conversationId: string | null;
 }
 
-/** The provider keeps the reply, for its caller to refer to. */
+/** Whether the provider stores the reply, so that the caller can refer to it later. */
 export function isStored({ saved }: RequestBounds): boolean {
   return saved !== undefined && saved.store !== false;
 }
 
-/** What `CaptureBuffer` keeps of a reply. Of a short one both parts are all of it. */
+/** The parts of a reply that `CaptureBuffer` keeps. For a short reply both parts are the whole reply. */
 export interface KeptReply {
   readonly beginning: Buffer;
   readonly end: Buffer;
-  /** A document that is longer than the beginning with its short values alone, as far as it came. */
+  /** A document that is longer than `beginning`, reduced to its short values, as far as it came. */
   readonly condensed?: Buffer | null;
   /** The reply broke off, so its last line or bracket may be missing. */
   readonly cut: boolean;
-  /** The caller needs to know whether the reply names the plain service tier, speed or region, or none. */
-  readonly tellsPlain?: boolean;
+  /** The caller must know whether the reply names the default service tier, speed or region, or none. */
+  readonly needsPlainNames?: boolean;
   /** The caller needs the cost that the reply reports. */
-  readonly tellsCost?: boolean;
-  /** The request named a cache that lives for an hour: so do writes of which the reply does not say how long. */
+  readonly needsCost?: boolean;
+  /** The request asked for an hour's cache, so cache writes for which the reply gives no time count as that. */
   readonly asksForHourCache?: boolean;
 }
 
-/** Sees every chunk of a reply pass; for a stream it tells how far it is. */
+/** Watches every chunk of a reply; for a stream, `feed` returns how far it is. */
 export interface ReplyWatch {
   feed(chunk: Buffer): StreamProgress | undefined;
-  /** Name of the event that ended a stream. */
+  /** The name of the event that ended a stream. */
   readonly endedBy?: string | null;
 }
 
-/** By what the caller may refer to a reply that the provider keeps, and to the items of it. */
+/** The ids by which the caller may refer to a stored reply and its items. */
 export interface StoredReplyIds {
   readonly responseId: string | null;
   readonly itemIds: readonly string[];
@@ -126,19 +129,19 @@ export interface StoredReplyIds {
 
 export const NOT_STORED: StoredReplyIds = { responseId: null, itemIds: [] };
 
-/** Finds the ids while a reply that the provider keeps passes. */
+/** Finds these ids while a stored reply passes. */
 export interface StoredReplyWatch {
-  /** The next bytes of a stream. */
+  /** Takes the next bytes of a stream. */
   feed(chunk: Buffer): void;
-  /** Once the reply is over. */
+  /** To be called once the reply is over. */
   read(reply: KeptReply): StoredReplyIds;
 }
 
-/** What a request names and asks for, read from whichever form its body has. */
+/** What a request names and asks for, read from its JSON or form. */
 export interface ReadRequest {
-  /** As the client wrote it. */
+  /** The name as the client wrote it. */
   readonly requestedModel: string;
-  /** Where the model's value lies in the body: what is exchanged. */
+  /** Where the model's value is in the body; it is the part that is replaced. */
   readonly modelAt: { readonly start: number; readonly end: number };
   readonly bounds: RequestBounds;
 }
@@ -146,92 +149,101 @@ export interface ReadRequest {
 /** Reads requests that come as multipart/form-data. */
 export interface FormReader {
   read(form: ScannedForm, body: Buffer): ReadRequest | Refusal;
-  /** How a form that cannot be read is refused. */
+  /** The refusal of a form that cannot be read. */
   refuse(fault: FormFault): Refusal;
 }
 
-/** What names a stored object beside the keys that do so in every dialect (find-stored-objects.ts). */
+/**
+ * The fields of one dialect that name stored objects, beside the keys that do so in every dialect
+ * (find-stored-objects.ts).
+ */
 export interface StoredObjectFields {
-  /** Of the outermost object. */
+  /** Fields of the outermost object. */
   readonly fields: readonly ControlKey[];
-  /** What these name may add input of unknown length, and items of `input` may stand for stored ones. */
+  /** The named objects may add input of unknown length, and items of `input` may stand for stored ones. */
   readonly addInput: boolean;
 }
 
 export interface Dialect {
   readonly api: ApiName;
-  /** Of its route, and on the provider, where it is appended to the base URL. */
+  /** The path of the route, and at the provider, where it is appended to the base URL. */
   readonly path: string;
-  /** The form of its refusals (spec 7). */
+  /** The format of its refusals (spec 7). */
   readonly envelope: EnvelopeName;
-  /** For the OpenAPI document alone; no request reads it. */
+  /** Used only for the OpenAPI document, not for requests. */
   readonly description: DialectDescription;
   /** The field named in a `not_safely_billable` refusal: what the client should set. */
   readonly outputLimitField: string;
-  /** How a request is made cheaper, as a half sentence. Absent: by a lower output limit. */
+  /** How a request can be made cheaper, as a clause. Absent: by a lower output limit. */
   readonly cheaper?: string;
-  /** Where its requests and replies have text that guardrails screen. */
+  /** Where requests and replies have text that guardrails screen. */
   readonly texts: TextPlaces;
-  /** Where else its requests name what a provider stores. Absent: nowhere. null: nothing in them names any. */
+  /**
+   * Further fields of requests that name stored objects. Absent: none. null: requests cannot name stored objects at
+   * all.
+   */
   readonly storedObjects?: StoredObjectFields | null;
-  /** Where a request's input stands: what to shorten when it is too long for a limit. */
+  /** The field with a request's input, which a client should shorten if the request is too long for a limit. */
   readonly inputField: string;
-  /** False where a request costs nothing: there is nothing to bound, to hold or to rate. */
+  /** False: requests cost nothing, so nothing is bounded, held or rated. */
   readonly charged: boolean;
   /** What is priced: tokens, or each image of the reply (spec 8). */
   readonly unit: 'tokens' | 'images';
   /** Input tokens that a provider adds to what the body says; part of the hold's bound. */
   readonly overheadTokens: number;
-  /** Absent where only JSON is accepted. */
+  /** Absent: only JSON is accepted. */
   readonly form?: FormReader;
-  /** A look at the body once it is admitted, where the dialect checks more than its control fields. */
+  /** Checks the body of an admitted request beyond its control fields. Absent: there is nothing to check. */
   readonly check?: (
     body: Buffer,
     workers: Pick<WorkerPool, 'run'>,
     model: Model,
   ) => Refusal | null | Promise<Refusal | null>;
-  /** Under a limit on tokens: a request that has no bound for another reason than its output limit (spec 7.5). */
+  /**
+   * Under a limit on tokens: the refusal of a request that has no bound for another reason than its output limit (spec
+   * 7.5).
+   */
   readonly refuseUnbounded?: (request: ScannedBody) => Refusal | null;
-  /** Reads the control fields; a refusal where one of them has the wrong type. */
+  /** Reads the control fields; a refusal when one of them has the wrong type. */
   readBounds(scanned: ScannedRequest, body: Buffer): RequestBounds | Refusal;
-  /** The bounds with what the request's headers say beside its body. Absent where no header says anything. */
+  /** Adds to the bounds what the request's headers say. Absent: no header matters. */
   readonly readHeaders?: (bounds: RequestBounds, headerValues: (name: string) => readonly string[]) => RequestBounds;
   /**
-   * Usage as the provider reported it; null when it reported none. Counts are as written, unchecked: `checkUsage`
-   * decides whether they can be used. A count that is missing, as the output's where a Messages stream broke off, is
-   * null.
+   * Usage as the provider reported it; null: it reported none. Counts are unchecked: `checkUsage` decides whether they
+   * can be used. A count that is missing, such as the output's when a Messages stream broke off, is null.
    */
   readUsage(reply: KeptReply, watch?: ReplyWatch | null, clientLeft?: boolean): Usage | null;
   /**
-   * Where a request uses nothing itself and answers how much another would: the input tokens that its reply tells, null
-   * where it tells none. They are recorded (spec 2.1), and never rated, held or limited.
+   * For a dialect whose requests use nothing and count another request's tokens: the input tokens that the reply gives,
+   * null when it gives none. They are recorded (spec 2.1), and never rated, held or limited.
    */
   readonly readCountedTokens?: (reply: KeptReply) => number | null;
-  /** What the reply says outside of its usage object that its cost depends on; null: nothing. */
+  /** What the reply says, outside its usage object, that its cost depends on; null: nothing. */
   readonly readDetails?: (reply: KeptReply, bounds: RequestBounds) => UsageDetails | null;
   /**
-   * Whether the reply says that it ended at its limit on output tokens; false where it does not say why it ended.
-   * Absent where replies have no such limit. `endedBy`: the name of the event that ended a stream.
+   * Whether the reply says that it ended at its limit on output tokens; false when it gives no reason. Absent: replies
+   * have no such limit. `endedBy`: the name of the event that ended a stream.
    */
   readonly isTruncated?: (reply: KeptReply, endedBy: string | null) => boolean;
   /** The names of events that end a stream without an answer. Absent: the dialect's failing event has no name. */
   readonly failingEvents?: readonly string[];
-  /** Whether a stream's last event, which has no name of its own, tells that it failed. Absent: its name tells. */
+  /** Whether a stream's last event reports a failure. Absent: the event's name says so (`failingEvents`). */
   readonly endsInFailure?: (end: Buffer) => boolean;
-  /** Where providers keep replies. */
+  /** Makes a watcher for a stored reply's ids. Absent: providers do not store replies. */
   readonly watchStoredReply?: () => StoredReplyWatch;
-  /** A watcher for one stream's end, as clients of this dialect understand it. */
+  /** Makes a watcher for one stream's end, as clients of this dialect understand it. */
   watchStreamEnd(): StreamEnd;
   /**
-   * Whether a stream that the provider ended without the dialect's last event is whole all the same, by its last bytes.
-   * Absent: never. Popular clients take a clean end for success, so one that is not whole must not have one.
+   * Whether a stream that the provider ended without the dialect's last event is complete all the same, judged by its
+   * last bytes. Absent: never. Popular clients take a clean end for success, so an incomplete stream must not have one.
    */
   readonly isWholeWithoutEnd?: (end: Buffer) => boolean;
   /**
-   * The event by which a stream that has begun tells that it failed, so that clients neither take it for complete nor
-   * ask again; `refusal`: as the route writes it, `beginning`: of the stream. Absent: the refusal as an event's data.
+   * Makes the event that reports the failure of a stream that has begun, so that clients neither take the stream for
+   * complete nor ask again. `refusal`: as the route writes it; `beginning`: of the stream. Absent: the refusal is sent
+   * as an event's data.
    */
   readonly failedEvent?: (refusal: string, beginning: Buffer) => string;
-  /** Where more than a stream's end is to be watched: instead of `watchStreamEnd`, for whole replies too. */
+  /** Makes a watcher for more than a stream's end, used instead of `watchStreamEnd` and for whole replies, too. */
   readonly watchReply?: (isStream: boolean, answers: number) => ReplyWatch;
 }

@@ -1,4 +1,5 @@
-// The embeddings dialect: no stream, priced by its input alone, since a vector is made of no output tokens (spec 4.12).
+// The embeddings dialect: it has no stream and is priced by its input alone, since a vector has no output tokens (spec
+// 4.12).
 
 import { z } from 'zod';
 import type { TextPlaces } from '../../domain/guardrails/text-places.ts';
@@ -31,7 +32,7 @@ const EMBEDDINGS_TEXTS: TextPlaces = {
   event: 'reply',
   shapes: {
     request: { members: { model: 'opaque', input: 'text_or_tokens', encoding_format: 'fragile' } },
-    // What a provider says of an error has one of these.
+    // A provider's error has one of these members.
     reply: { members: { error: 'text', message: 'text', detail: 'text' }, otherwise: 'opaque', names: 'echo' },
   },
 };
@@ -79,7 +80,7 @@ export const embeddings: Dialect = {
   isWholeWithoutEnd: () => true,
 };
 
-/** Of texts and tokens the body bounds the cost; nothing does of what some providers' requests refer to. */
+/** The body bounds the cost of texts and tokens. Nothing bounds input by reference, which some providers accept. */
 const REFERENCES_UNBOUNDED: Refusal = {
   kind: 'not_safely_billable',
   field: 'input',
@@ -94,7 +95,7 @@ function readBounds(scanned: ScannedRequest, body: Buffer): RequestBounds {
   return withNamedCosts(bounds, EMBEDDINGS_UNPRICED, scanned, body);
 }
 
-/** The input is a text, or a list of the tokens of one. */
+/** Whether the input is one text, or a list of the tokens of one. */
 function isOneText(scanned: ScannedRequest, body: Buffer): boolean {
   const input = scanned.valueOf('input');
   if (input?.kind !== 'array') return input?.kind === 'string';

@@ -1,5 +1,4 @@
-// The image dialect: what a request for images may cost, in both forms it comes in, and what its reply used (spec 4.3,
-// 8).
+// The image dialect: what a request for images may cost, as JSON or as a form, and what its reply used (spec 4.3, 8).
 
 import { z } from 'zod';
 import type { TextPlaces } from '../../domain/guardrails/text-places.ts';
@@ -19,7 +18,7 @@ import { withCost } from './usage/reply-details.ts';
 const IMAGE_PATHS = { generations: '/v1/images/generations', edits: '/v1/images/edits' } as const;
 
 export interface ImageBounds extends RequestBounds {
-  /** Admission refuses a billed organization with this; for others the request is the provider's to judge. */
+  /** Admission refuses a billed organization with this. For others the provider judges the request. */
   readonly refusalIfBilled: Refusal | null;
 }
 
@@ -50,7 +49,7 @@ const IMAGE_TEXTS: TextPlaces = {
   },
 };
 
-/** Spec 8: n is 1 to 10 a request. */
+/** Spec 8: `n` is 1 to 10. */
 const ANSWERS_BILLED_MAX = 10;
 
 const FIELDS = {
@@ -88,7 +87,7 @@ const ANSWERS: Pick<DialectDescription, 'answer' | 'events'> = {
   ),
 };
 
-/** Images, made from JSON. */
+/** Generates images, from JSON. */
 export const imageGenerations: Dialect = imageDialect(IMAGE_PATHS.generations, {
   id: 'generateImages',
   summary: 'Generates images.',
@@ -97,7 +96,7 @@ export const imageGenerations: Dialect = imageDialect(IMAGE_PATHS.generations, {
   ...ANSWERS,
 });
 
-/** Images made from others: as a form, and from several clients as JSON with `images: [{image_url}]`. */
+/** Edits images: from a form, and for several clients from JSON with `images: [{image_url}]`. */
 export const imageEdits: Dialect = {
   ...imageDialect(IMAGE_PATHS.edits, {
     id: 'editImages',
@@ -128,7 +127,7 @@ function imageDialect(path: string, description: DialectDescription): Dialect {
       readImageUsage(reply, watch as ImageStreamTally | ImageDocumentTally, clientLeft === true),
     watchStreamEnd: () => new ImageStreamTally(1),
     failingEvents: [FAILED_IMAGES],
-    // How many images come is the provider's to say; each event is whole in itself.
+    // The provider decides how many images come, and each event is complete in itself.
     isWholeWithoutEnd: () => true,
     watchReply: (isStream, answers) => (isStream ? new ImageStreamTally(answers) : new ImageDocumentTally()),
   };
@@ -145,7 +144,7 @@ function readImageForm(form: ScannedForm, body: Buffer): ReadRequest | Refusal {
 
 const ANSWERS_REASON = `must be a whole number from 1 to ${ANSWERS_BILLED_MAX}, in digits alone`;
 const WHOLE_NUMBER = /^[1-9][0-9]{0,14}$/;
-/** Longer than any model id; a longer one is not looked up. */
+/** Longer than any model id, so a longer name is not looked up. */
 const MODEL_BYTES_MAX = 512;
 
 export function readImageBounds(scanned: ScannedRequest, body: Buffer): ImageBounds | Refusal {
@@ -204,7 +203,8 @@ export function refuseImageForm({ fault, field, offset }: FormFault): Refusal {
 }
 
 /**
- * Billed per image, so neither tokens nor attachments have to be bounded: the hold is `answers` times the price of one.
+ * Images are billed one by one, so neither tokens nor attachments need a bound: the hold is `answers` times the price
+ * of one image.
  */
 function boundsOf(answers: number | null, streamed: boolean): ImageBounds | Refusal {
   if (answers === null || answers < 1) return { kind: 'invalid_field', field: 'n', reason: ANSWERS_REASON };
@@ -221,12 +221,12 @@ function boundsOf(answers: number | null, streamed: boolean): ImageBounds | Refu
 }
 
 /**
- * What a reply used. Its images are known from `tally`; tokens only where the provider reported them, and for analytics
- * alone.
+ * What a reply used. `tally` has its images. Tokens are known only if the provider reported them, and are for analytics
+ * only.
  *
- * A reply that the provider broke off is charged for its whole images. One that the client broke off is charged for
- * those it had begun to receive as well: an image is made before its first byte is sent, and a partial image can be all
- * but finished.
+ * A reply that the provider broke off is charged for its complete images. A reply that the client broke off is also
+ * charged for the images it had begun to receive: an image is made before its first byte is sent, and a partial image
+ * can be almost finished.
  */
 export function readImageUsage(reply: KeptReply, tally: ImageTally, clientLeft: boolean): Usage {
   const isWhole = isDocument(reply.beginning);
@@ -238,18 +238,21 @@ export function readImageUsage(reply: KeptReply, tally: ImageTally, clientLeft: 
     outputTokens: tokensOf(usage?.['output_tokens']),
     images,
   };
-  // Each image of a stream has a report of its own, and only the last one is read.
+  // Each image of a stream has its own report, and only the last report is read.
   return isWhole || images === 1 ? withCost(counts, usage, reply) : counts;
 }
 
-/** null: a whole reply in which none was found, though there may be some in another form: it is free with an alarm. */
+/**
+ * null: no image was found in a complete reply. It may contain some in another format, so it is free, with an alarm.
+ */
 function imagesOf({ cut }: KeptReply, tally: ImageTally, clientLeft: boolean): number | null {
   const images = clientLeft ? tally.begun : tally.finished;
   return images === 0 && !cut ? null : images;
 }
 
 /**
- * Nothing is charged by these, so a count that is none is left out: it must not bring down the report of the images.
+ * A token count; null if it is no valid count. Nothing is charged by it, so an invalid one must not invalidate the
+ * report of the images.
  */
 function tokensOf(count: unknown): number | null {
   return typeof count === 'number' && Number.isSafeInteger(count) && count >= 0 ? count : null;

@@ -1,4 +1,4 @@
-// What the OpenAPI document says of the Messages dialect and of its token counts.
+// Describes the Messages dialect and its token counts for the OpenAPI document.
 
 import { z } from 'zod';
 import { answer, count, type DialectDescription, model, ROUTED, stream, text } from './description.ts';

@@ -19,7 +19,7 @@ import { countOf, objectOf, type UsageObject } from './usage/reported-counts.ts'
 const FAILING_EVENTS: readonly string[] = ['error'];
 const TERMINAL_EVENTS = new TerminalEvents(['message_stop', ...FAILING_EVENTS]);
 
-/** `stop_reason`, in a stream of `message_delta`'s delta. */
+/** The limit is reported in `stop_reason`; in a stream, that of `message_delta`'s delta. */
 const LIMIT_MARK: LimitMark = {
   key: Buffer.from('"stop_reason"'),
   value: Buffer.from('"max_tokens"'),
@@ -33,8 +33,8 @@ const LIMIT_MARK: LimitMark = {
 const MESSAGES_UNPRICED: UnpricedRequests = {
   fields: {
     ...ROUTER_FIELDS,
-    // With `auto` a reply may come from capacity that the operator has bought in advance: it says so, and is charged as
-    // held.
+    // With `auto` a reply may come from capacity that the operator has bought in advance. The reply then says so and is
+    // charged as held.
     service_tier: {
       isFree: oneOf('auto', 'standard_only', 'standard', 'default'),
       reason: 'This service tier has no price in the catalog.',
@@ -49,7 +49,7 @@ const MESSAGES_UNPRICED: UnpricedRequests = {
     },
     mcp_servers: { ...SEARCH, reason: 'Tools that the provider runs have no price in the catalog.' },
     container: { ...SEARCH, reason: 'Containers of the provider have no price in the catalog.' },
-    // Clearing costs nothing. A compaction is one more call of the model, which the totals of the reply leave out.
+    // Clearing costs nothing. A compaction is another call of the model, which the totals of the reply leave out.
     context_management: {
       isFree: (value) => editTypes(value).every((type) => type.startsWith('clear_')),
       reason: "This edit of the context is a call of the model that the reply's totals leave out.",
@@ -69,7 +69,7 @@ const BLOCK = {
   id: 'opaque',
   tool_use_id: 'opaque',
   file_id: 'opaque',
-  // A change of what is signed, or belongs to it, is refused by the provider.
+  // The provider refuses a change of anything signed, or of what belongs to it.
   thinking: 'fragile',
   signature: 'opaque',
   encrypted_content: 'opaque',
@@ -161,7 +161,7 @@ const MESSAGES_TEXTS: TextPlaces = {
         signature: 'opaque',
         citation: 'fragile',
       },
-      // Of a delta that is not known: a text that grows, as all are.
+      // In an unknown delta these are texts that grow, as in all deltas.
       otherwise: { lane: 'other', as: 'text' },
     },
     over: { members: { type: 'opaque', usage: 'opaque', context_management: 'opaque' }, ends: true },
@@ -191,8 +191,8 @@ export const messages: Dialect = {
 };
 
 /**
- * The dialect requires `max_tokens`; a request without it is the provider's to refuse where the catalog's cap bounds
- * its cost.
+ * The dialect requires `max_tokens`. A request without it is left to the provider to refuse, if the catalog's cap
+ * bounds its cost.
  */
 function readBounds(scanned: ScannedRequest, body: Buffer): RequestBounds | Refusal {
   const streamed = readFlag(scanned, 'stream');
@@ -207,7 +207,7 @@ function readBounds(scanned: ScannedRequest, body: Buffer): RequestBounds | Refu
   );
 }
 
-/** Betas that let a model read or write more than it does without them come in a header, beside what the body says. */
+/** Betas that let a model read or write more come in a header. */
 function readHeaders(bounds: RequestBounds, headerValues: (name: string) => readonly string[]): RequestBounds {
   const betaCeilings = readBetaCeilings(headerValues('anthropic-beta'));
   return betaCeilings === null ? bounds : { ...bounds, betaCeilings };
@@ -222,10 +222,10 @@ function readUsage(reply: KeptReply): Usage | null {
 }
 
 /**
- * `message_start` has the input and a first count of the output, `message_delta` the final counts: all of them where
- * the input grew on the way (server tools) or shrank (compaction), else the output alone. Without the latter the output
- * is not known, whatever the former says of it: unless the message was over when it began, as where a tool's result
- * only continues a running program.
+ * `message_start` has the input and a first count of the output. `message_delta` has the final counts: all of them if
+ * the input grew on the way (server tools) or shrank (compaction), else only the output. Without `message_delta` the
+ * output is not known, whatever `message_start` says, unless the message was complete when it began, as when a tool's
+ * result only continues a running program.
  */
 function readStreamUsage(reply: KeptReply): Usage | null {
   const first = firstEventWithUsage(reply);
@@ -237,7 +237,7 @@ function readStreamUsage(reply: KeptReply): Usage | null {
   return usageOfCounts(start, isOver ? start : {}, reply);
 }
 
-/** Later values win where there are any. */
+/** The counts of `message_delta` that replace those of `message_start`. */
 function finalCounts(start: UsageObject | null, delta: UsageObject | null): UsageObject {
   const counts = Object.entries(delta ?? {}).flatMap(([name, count]): [string, unknown][] => {
     const before = objectOf(start)[name];
@@ -247,13 +247,16 @@ function finalCounts(start: UsageObject | null, delta: UsageObject | null): Usag
   return Object.fromEntries(counts);
 }
 
-/** A null says nothing; a zero or an empty list takes back no count of the start, since some providers fill them in. */
+/**
+ * Whether a later value is to be ignored: a null, or a zero or empty list where the start has a count, since some
+ * providers fill those in.
+ */
 function saysNothing(count: unknown, before: unknown): boolean {
   const isNone = count === 0 || (Array.isArray(count) && count.length === 0);
   return count === null || (isNone && before !== undefined);
 }
 
-/** Counts that stand together in an object, as those of tools. A list, as that of iterations, is one value. */
+/** Whether a value is an object of counts, such as those of tools. A list, such as that of iterations, is one value. */
 function isGroup(value: unknown): value is UsageObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
@@ -263,7 +266,7 @@ function withLater(before: UsageObject, later: UsageObject): UsageObject {
   return { ...before, ...Object.fromEntries(counts) };
 }
 
-/** Anthropic counts what was read from and written to the cache beside the input; ours includes both. */
+/** Anthropic reports cache reads and writes beside the input; our input includes both. */
 function usageOfCounts(counts: UsageObject, final: UsageObject, reply: KeptReply): Usage {
   const plain = countOf(counts['input_tokens']);
   const cached = countOf(counts['cache_read_input_tokens']);
@@ -280,7 +283,7 @@ function usageOfCounts(counts: UsageObject, final: UsageObject, reply: KeptReply
   return withDetails(usage, counts, reply);
 }
 
-/** Of the parts that are told. One that is no count makes none of the sum. */
+/** The sum of the parts that are reported; NaN if one of them is no count. */
 function sumOf(...parts: readonly (number | null)[]): number {
   return parts.reduce<number>((sum, part) => (part !== null && part < 0 ? Number.NaN : sum + (part ?? 0)), 0);
 }
@@ -290,7 +293,7 @@ interface CacheWrites {
   readonly hourCacheWrite: number | null;
 }
 
-/** All writes, and those that live for an hour: where a reply does not tell them apart, the request decides. */
+/** All cache writes, and those for an hour. If a reply does not tell them apart, the request decides. */
 function cacheWritesIn(counts: UsageObject, asksForHourCache: boolean): CacheWrites {
   const all = countOf(counts['cache_creation_input_tokens']);
   const writes = objectOf(counts['cache_creation']);
@@ -311,8 +314,8 @@ function editTypes(value: unknown): string[] {
 }
 
 /**
- * `context-1m-2025-08-07`, `output-128k-2025-02-19`, `output-300k-2026-03-24`: the greatest of each, or null where none
- * is named, as nearly always.
+ * Reads `context-1m-2025-08-07`, `output-128k-2025-02-19`, `output-300k-2026-03-24`: the largest of each kind; null, as
+ * nearly always: none is named.
  */
 export function readBetaCeilings(headers: readonly string[]): BetaCeilings | null {
   let context = 0;
@@ -329,7 +332,7 @@ export function readBetaCeilings(headers: readonly string[]): BetaCeilings | nul
 
 const UNITS: Readonly<Record<string, number>> = { k: 1_000, m: 1_000_000 };
 
-/** `1m-...` is a million; 0 for what is no size, as in `context-management-2025-06-27`. */
+/** `1m-...` is a million; 0 for text that is no size, as in `context-management-2025-06-27`. */
 function readSize(text: string): number {
   const [size = ''] = text.split('-', 1);
   const count = Number(size.slice(0, -1));

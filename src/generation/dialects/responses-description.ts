@@ -1,4 +1,4 @@
-// What the OpenAPI document says of the Responses dialect, and of what responses that a provider saved are asked.
+// Describes the Responses dialect, and the operations on saved responses, for the OpenAPI document.
 
 import { z } from 'zod';
 import { answer, count, type DialectDescription, model, outputLimit, ROUTED, stream, text } from './description.ts';
@@ -39,7 +39,7 @@ export const responsesDescription: DialectDescription = {
   isRouted: true,
 };
 
-/** What is asked of a saved response. The provider's own fields of a query go along as they are. */
+/** The operations on a saved response. The provider's own query fields are forwarded unchanged. */
 export const SAVED_RESPONSE_DESCRIPTIONS = {
   get: {
     id: 'getResponse',

@@ -1,4 +1,4 @@
-// The events that end a Responses stream: with an answer, with one that is not whole, and without one (spec 4.1).
+// Lists the events that end a Responses stream: with an answer, with an incomplete one, or without one (spec 4.1).
 
 import { TerminalEvents } from '../sse/terminal-events.ts';
 

@@ -1,4 +1,4 @@
-// Where the Responses dialect has text: requests, whole replies, and the events of its stream (spec 4.2, 7.7).
+// Says where the Responses dialect has text: in requests, whole replies, and the events of its stream (spec 4.2, 7.7).
 
 import { JSON_SCHEMA_TEXTS, type Place, type Shape, type TextPlaces } from '../../domain/guardrails/text-places.ts';
 import { TERMINAL_EVENTS } from './responses-events.ts';
@@ -16,7 +16,7 @@ const PART = {
   logprobs: '[]',
 } as const;
 
-/** What the request said; values come back there. */
+/** Members that repeat the request, and so its restored values. */
 const ECHOED = {
   instructions: 'echo',
   tools: 'echo',
@@ -46,7 +46,7 @@ function deltaOf(lane: string, as: 'text' | 'fragile' | 'arguments'): Shape {
   return { members: { ...EVENT, delta: { lane, as } } };
 }
 
-/** The texts of an event that repeats what came in pieces, and ends them. */
+/** The texts of an event that repeats the pieces before it and ends them. */
 const REPEATED: Readonly<Record<string, Place>> = {
   ...EVENT,
   name: 'fragile',
@@ -164,13 +164,13 @@ export const RESPONSES_TEXTS: TextPlaces = {
         previous_response_id: 'opaque',
         usage: 'opaque',
         output: { shape: 'item' },
-        // Of a page of what a saved response was asked.
+        // The members of a page of a saved response's input items.
         data: { shape: 'item' },
         first_id: 'opaque',
         last_id: 'opaque',
       },
     },
-    // A delta of an event that is not known is a text that grows, as all deltas are.
+    // The delta of an unknown event is a text that grows, as all deltas are.
     event: {
       members: { ...REPEATED, delta: { lane: 'delta', as: 'text' }, response: { shape: 'reply' } },
       byType: { ...DELTAS, ...ENDS, ...OVER },

@@ -20,7 +20,10 @@ import { endedAtLimit, type LimitMark, lastEventSaysLimit } from './usage/output
 import { servedTier, servedTools, withDetails } from './usage/reply-details.ts';
 import { countOf, inclusiveUsage, objectOf, type UsageObject } from './usage/reported-counts.ts';
 
-/** `incomplete_details.reason`; metadata is the caller's and may hold a reason as well. */
+/**
+ * The limit is reported in `incomplete_details.reason`. The parent key is needed, since the caller's metadata may
+ * contain a reason as well.
+ */
 const LIMIT_MARK: LimitMark = {
   key: Buffer.from('"reason"'),
   value: Buffer.from('"max_output_tokens"'),
@@ -34,10 +37,10 @@ const OPEN_BRACE = 0x7b;
 
 const RESPONSES_UNPRICED: UnpricedRequests = {
   fields: OPENAI_FIELDS,
-  // `namespace` and `tool_search` only say how functions are shown to the model; the others are run by the client.
+  // `namespace` and `tool_search` only say how functions are shown to the model; the client runs the others.
   freeToolTypes: ['namespace', 'tool_search', 'local_shell', 'apply_patch', 'computer', 'computer_use_preview'],
   freeToolPrefixes: [],
-  // Codex lists the search in every request and seldom uses it, so that it is no reason to refuse one.
+  // Codex lists the search in every request and seldom uses it, so listing it is no reason for a refusal.
   searchToolType: 'web_search',
   hasMaxToolCalls: true,
   reportedTools: ['web_search', 'web_search_preview', 'x_search'],
@@ -91,7 +94,7 @@ function readSavedFields(scanned: ScannedRequest, body: Buffer): SavedResponseFi
 
 const CONVERSATION_BYTES_MAX = 1024;
 
-/** `conversation` is an id, or an object that holds one. */
+/** Reads the id from a `conversation` that is an object and not the id itself. */
 function readConversationObject(scanned: ScannedRequest, body: Buffer): string | null {
   const value = scanned.valueOf('conversation');
   if (value === null || value.kind !== 'object' || value.end - value.start > CONVERSATION_BYTES_MAX) return null;
@@ -109,7 +112,7 @@ function readUsage(reply: KeptReply): Usage | null {
   const input = objectOf(usage['input_tokens_details']);
   const counts = inclusiveUsage({
     input: countOf(usage['input_tokens']),
-    // Beside OpenAI's own names: Perplexity's.
+    // OpenAI's own names first, then Perplexity's.
     cached: countOf(input['cached_tokens'] ?? input['cache_read_input_tokens']),
     cacheWrite: countOf(input['cache_write_tokens'] ?? input['cache_creation_input_tokens']),
     output: countOf(usage['output_tokens']),
@@ -127,8 +130,8 @@ function readDetails(reply: KeptReply, { maySearch }: RequestBounds): UsageDetai
 }
 
 /**
- * Of a terminal event, whose `response` has it: other events carry items, and these carry what tools and callers have
- * written.
+ * The usage of a terminal event, whose `response` contains it. Other events contain items with texts of tools and
+ * callers.
  */
 function usageOfEvent(event: EventLine): UsageObject | null {
   const usage = event.usageAt(2);
@@ -140,9 +143,9 @@ function usageOfEvent(event: EventLine): UsageObject | null {
 function isTruncated(reply: KeptReply, endedBy: string | null): boolean {
   if (isDocument(reply.beginning)) return endedAtLimit(reply, LIMIT_MARK);
   if (endedBy !== INCOMPLETE) return false;
-  // The event repeats the whole answer, and the reason stands before it. Where even its short values are too long to
-  // be kept, the event's name has to do: of the only other reason, the content filter, answers of that length are rare,
-  // and of this one they are the rule.
+  // The event repeats the whole answer after the reason. If even its short values are too long to be kept, the event's
+  // name has to decide: answers of that length are rare with the only other reason, the content filter, and the rule
+  // with this one.
   return lastEventSaysLimit(reply, LIMIT_MARK) || !beginsWithin(reply.end);
 }
 
@@ -152,7 +155,7 @@ function beginsWithin(end: Buffer): boolean {
   return end.indexOf('data:') === 0 || (line !== -1 && end[skipSpace(end, line + DATA_LINE.length)] === OPEN_BRACE);
 }
 
-/** Codex asks again after most codes, and pays each time; this one it takes for an answer. */
+/** Codex repeats the request after most error codes, and pays each time. It takes this code for an answer. */
 function failedResponse(refusal: string, beginning: Buffer): string {
   const { error, guardrail, request_id: requestId } = objectOf(JSON.parse(refusal));
   const response = {
@@ -167,5 +170,5 @@ function failedResponse(refusal: string, beginning: Buffer): string {
   return `event: ${FAILED}\ndata: ${JSON.stringify(data)}\n\n`;
 }
 
-/** Greater than that of any event before, whose numbers were the provider's. */
+/** Greater than the provider's number of any earlier event. */
 const LAST_SEQUENCE_NUMBER = 2_147_483_647;

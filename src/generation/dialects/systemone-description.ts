@@ -1,4 +1,4 @@
-// What the OpenAPI document says of the typed-question dialect.
+// Describes the typed-question dialect for the OpenAPI document.
 
 import { z } from 'zod';
 import { LEVELS_MAX, LEVELS_MIN, OPTIONS_MAX } from '../../domain/evaluation/check-questions.ts';

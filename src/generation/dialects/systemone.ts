@@ -1,4 +1,5 @@
-// The typed-question dialect: no stream, output free of charge, usage in two counts (spec 4.9, 8).
+// The typed-question dialect: it has no stream, its output is free of charge, and its usage has two counts (spec 4.9,
+// 8).
 
 import { checkQuestionsBody } from '../../domain/evaluation/check-questions.ts';
 import type { QuestionContext, ValidateQuestionsInput } from '../../domain/evaluation/validate-questions-task.ts';
@@ -20,8 +21,8 @@ import { withCost } from './usage/reply-details.ts';
 import { countOf } from './usage/reported-counts.ts';
 
 /**
- * Input tokens that a provider adds to what the body says: 260 to 300 were measured for a request of one question, and
- * fewer for three. Each byte of the body counts as one beside them, so this covers them. Part of the hold's bound.
+ * Input tokens that a provider adds to the body's, part of the hold's bound: 260 to 300 were measured for a request of
+ * one question, and fewer for three. Since each byte of the body counts as a token beside them, this covers them.
  */
 export const SYSTEMONE_OVERHEAD_TOKENS = 320;
 
@@ -63,8 +64,8 @@ export const systemone: Dialect = {
 };
 
 /**
- * Answers are keyed by ids of the caller's choice, `usage` among them; the report is the one at the top level. Its
- * output costs nothing, and providers may leave it out.
+ * The usage report is the `usage` at the top level: answers are keyed by ids of the caller's choice, and `usage` may be
+ * one. Output costs nothing, and providers may leave its count out.
  */
 function readUsage(reply: KeptReply): Usage | null {
   const usage = documentUsage(reply);
@@ -74,20 +75,21 @@ function readUsage(reply: KeptReply): Usage | null {
   return withCost({ ...NO_COUNTS, inputTokens, outputTokens }, usage, reply);
 }
 
-/** The part of the worker pool that is needed here. */
+/** The part of the worker pool that this file needs. */
 export type QuestionWorkers = Pick<WorkerPool<'validate-questions'>, 'run'>;
 
 /**
- * Questions of this size are read in a few microseconds, nothing but brackets in 0.8 ms. A hand-over to a thread costs
- * the event loop 0.03 to 0.07 ms, and the request a wait behind others' work.
+ * The event loop reads questions up to this size in a few microseconds, 0.8 ms for nothing but brackets. To hand them
+ * to a thread costs the event loop 0.03 to 0.07 ms, and the request a wait behind other work.
  */
 const INLINE_BYTES_MAX = 16_384;
 /** A megabyte of brackets takes a tenth of a second; the rest is for a busy machine. */
 const WORK_MS = 2_000;
 
 /**
- * null when the request may go to a provider. A promise only for a big body, or one that may be too long for its model.
- * Where the worker pool has no room the provider's own check has to do: nothing here protects money or other callers.
+ * Checks the questions; null: the request may go to a provider. Returns a promise only for a big body, or one that may
+ * be too long for its model. If the worker pool has no room the provider's own check must do, since this check protects
+ * neither money nor other callers.
  */
 export function validateQuestions(
   body: Buffer,
@@ -118,8 +120,8 @@ async function validateInWorker(
 }
 
 /**
- * Spec 7.5: under a limit on tokens per minute a body without a non-empty `questions` object is refused with this;
- * without such a limit it is the provider's to judge. null when there are questions.
+ * Spec 7.5: the refusal, under a limit on tokens per minute, of a body without a non-empty `questions` object. Without
+ * such a limit the provider judges the body. null: there are questions.
  */
 export function refuseWithoutQuestions(scanned: ScannedRequest, body: Buffer): Refusal | null {
   const questions = scanned.valueOf('questions');

@@ -48,16 +48,16 @@ export function reportedUsage(
 ): MeasuredUsage {
   const terms = price?.terms;
   const hasOwnDefault = terms !== undefined && terms.serviceTierDefault !== null;
-  const tellsPlain = bounds.named !== undefined || hasOwnDefault;
-  const tellsCost = terms !== undefined && terms.cost === 'reported';
+  const needsPlainNames = bounds.named !== undefined || hasOwnDefault;
+  const needsCost = terms !== undefined && terms.cost === 'reported';
   const asksForHourCache = bounds.asksForHourCache === true;
   const kept: KeptReply = {
     beginning: relayed.beginning(),
     end: endOf(relayed),
     condensed: relayed.condensedDocument(),
     cut,
-    tellsPlain,
-    tellsCost,
+    needsPlainNames,
+    needsCost,
     asksForHourCache,
   };
   const truncated = dialect.isTruncated?.(kept, watch?.endedBy ?? null) === true;

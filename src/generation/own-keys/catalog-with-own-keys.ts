@@ -1,6 +1,6 @@
-// The catalog as it is served to a caller whose organization has provider keys of its own: each model's deployments are
-// those of its keys and, where it lets the service step in, those of the service. Whatever reads a catalog afterwards
-// (routing, admission, relay) needs to know nothing of it.
+// Makes the catalog for a caller whose organization has provider keys of its own: each model's deployments are those of
+// these keys and, where the organization lets the service step in, those of the service. Code that reads the catalog
+// afterwards (routing, admission, relay) needs to know nothing of it.
 
 import type { Principal } from '../../domain/identity/principal.ts';
 import type { ApiName } from '../../domain/models/apis.ts';
@@ -89,7 +89,7 @@ function servedWithOwnKeys(catalog: ServingCatalog, served: ServedModel, view: O
     : { ...withOwn, ownOnly: withDeployments(base, api, alone) };
 }
 
-/** Keys whose secret was sealed under another master key, or for another row. */
+/** Keys whose secret cannot be opened: it was sealed under another master key, or for another row. */
 function unreadable({ before, after }: AttemptOrder<readonly Deployment[]>): PassedOverKey[] {
   return [...before, ...after].flatMap(({ key, serves }) =>
     serves.length === 0 ? [{ keyId: key.id, reason: 'secret_unreadable' }] : [],
@@ -102,7 +102,10 @@ function showPaused({ ownKey }: Deployment, pause: PausedKey | null): PassedOver
     : [{ keyId: ownKey.keyId, reason: OWN_REPLIES[pause.meaning].reason }];
 }
 
-/** The classifier is asked with own keys alone: the service does not pay for it where none of them serves it. */
+/**
+ * With this setting the classifier is asked with own keys alone. If none of them can ask it, the service does not pay
+ * for it.
+ */
 function ownClassifiers(
   { before, after }: AttemptOrder<readonly Deployment[]>,
   isFree: (deployment: Deployment) => boolean,
@@ -112,7 +115,10 @@ function ownClassifiers(
   );
 }
 
-/** A refused secret does not pause the one before the rotation; what pauses their account pauses both. */
+/**
+ * The pause of a deployment's key. A refused secret does not pause the secret before the rotation, but a pause of their
+ * account pauses both.
+ */
 export function findPause(pauses: KeyPauses, { ownKey, providerModel }: Deployment, nowMs: number): PausedKey | null {
   const pause = ownKey === undefined ? null : pauses.find({ ...ownKey, providerModel }, nowMs);
   return ownKey?.isPrevious === true && pause?.meaning === 'key' ? null : pause;

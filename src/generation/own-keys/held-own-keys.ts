@@ -1,5 +1,5 @@
-// The own provider keys of the organizations that lately sent requests. A change is pushed; what is held longer than a
-// minute is read again, and what nobody asks for is forgotten, with the secrets that were opened for it.
+// Holds the own provider keys of organizations that recently sent requests. Changes are pushed; keys held for longer
+// than a minute are read again; and keys that nobody uses are forgotten, with their opened secrets.
 
 import { BoundedMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
@@ -12,9 +12,11 @@ import type { FindOwnKeys } from './own-key-set.ts';
 
 /** Changes are pushed; this is the backstop for a lost notification. */
 const TIME_TO_LIVE_MS = 60_000;
-/** While the store is away it is asked this often about each organization. */
+/** While the store is away, it is asked about each organization this often. */
 const ASK_AGAIN_MS = 5_000;
-/** No sooner than what is known may not serve any more: in a store that is away it could not be read again. */
+/**
+ * Idle keys are forgotten only once they may not serve any more: if the store is away, they could not be read again.
+ */
 const IDLE_MS = AWAY_TIME_TO_LIVE_MS;
 const STORE_DEADLINE_MS = 2_000;
 const ORGANIZATIONS_MAX = 10_000;
@@ -27,10 +29,10 @@ interface Held {
   usedAtMs: number;
 }
 
-/** One question to the store. */
+/** One read of the store. */
 interface Reading {
   readonly organizationId: string;
-  /** A change came since it began, so its answer is not kept. */
+  /** A change came after the read began, so its answer is not kept. */
   isOutdated: boolean;
 }
 
@@ -40,11 +42,11 @@ export class HeldOwnKeys {
   private readonly clock: Clock;
   private readonly onStoreFault: (fault: unknown) => void;
   private readonly held = new BoundedMap<string, Held>(ORGANIZATIONS_MAX);
-  /** The answers under way, by organization: requests that come meanwhile wait for the same one. */
+  /** The reads under way, by organization: further requests wait for the same read. */
   private readonly answers = new Map<string, Promise<OrganizationKeys | 'unavailable'>>();
-  /** The questions that the store has not answered yet, also those whose deadline has passed. */
+  /** The reads that the store has not answered yet, including those whose deadline has passed. */
   private readonly readings = new Set<Reading>();
-  /** The store did not answer the last question. */
+  /** The store did not answer the last read. */
   private isAway = false;
 
   /** `onStoreFault` is told why the store could not be asked. */
@@ -55,8 +57,8 @@ export class HeldOwnKeys {
   }
 
   /**
-   * A promise where they must be read, unless the store is away: what is remembered does not wait for it then.
-   * `unavailable`: nobody knows them, and the service must not step in unasked.
+   * The organization's keys; a promise if they must be read. While the store is away, remembered keys are returned
+   * without waiting. `unavailable`: the keys are not known, and the service must not step in unasked.
    */
   find(organizationId: string): OrganizationKeys | Promise<OrganizationKeys | 'unavailable'> {
     const nowMs = this.clock.monotonicMs();
@@ -77,7 +79,7 @@ export class HeldOwnKeys {
     return answer;
   }
 
-  /** What serves while the store cannot be asked. */
+  /** The keys that serve while the store cannot be asked; null: none are remembered, or for too long. */
   private rememberedOf(organizationId: string, nowMs: number): OrganizationKeys | null {
     const held = this.held.get(organizationId);
     if (held === undefined || nowMs - held.readAtMs >= AWAY_TIME_TO_LIVE_MS) return null;
@@ -92,11 +94,11 @@ export class HeldOwnKeys {
     } catch (fault) {
       this.onStoreFault(fault);
       const nowMs = this.clock.monotonicMs();
-      // What was asked before a change says nothing of the store since then.
+      // A read from before a change says nothing about the store since then.
       if (!reading.isOutdated) this.noteAway(organizationId, nowMs);
       return this.rememberedOf(organizationId, nowMs) ?? 'unavailable';
     } finally {
-      // Clients that left during the wait are found out first, so that no provider is called for them.
+      // Sockets are read first, so that no provider is called for a client that left during the wait.
       await socketsRead();
     }
   }
@@ -107,7 +109,7 @@ export class HeldOwnKeys {
     if (held !== undefined) held.freshUntilMs = nowMs + ASK_AGAIN_MS;
   }
 
-  /** An answer that comes after the deadline is kept, too, so that the next request need not wait. */
+  /** An answer that comes after the deadline is kept, so that the next request need not wait. */
   private async ask(reading: Reading): Promise<OrganizationKeys> {
     const { organizationId } = reading;
     this.readings.add(reading);
@@ -123,7 +125,7 @@ export class HeldOwnKeys {
     }
   }
 
-  /** They were changed: what providers said of them before need not hold any more. */
+  /** An organization's keys were changed, so what providers said of them need not hold any more. */
   forget(organizationId: string): void {
     this.pauses.forget(organizationId);
     this.held.delete(organizationId);
@@ -131,13 +133,13 @@ export class HeldOwnKeys {
     for (const reading of this.readings) if (reading.organizationId === organizationId) reading.isOutdated = true;
   }
 
-  /** A change that does not say whose they are. */
+  /** Keys were changed, and it is not known whose. */
   forgetAll(): void {
     for (const [organizationId] of this.held) this.held.delete(organizationId);
     this.markAllUncertain();
   }
 
-  /** Changes may have been missed. All are read again, and what is known serves only if they cannot be. */
+  /** Changes may have been missed. All keys are read again, and the held ones serve only if they cannot be read. */
   markAllUncertain(): void {
     this.isAway = false;
     for (const reading of this.readings) reading.isOutdated = true;
@@ -146,7 +148,7 @@ export class HeldOwnKeys {
     this.pauses.forgetAll();
   }
 
-  /** Called from the coarse clock. */
+  /** Called from the coarse clock: forgets keys that nobody uses, and pauses that are over. */
   forgetIdle(nowMs: number): void {
     for (const [organizationId, { usedAtMs }] of this.held)
       if (nowMs - usedAtMs >= IDLE_MS) this.held.delete(organizationId);

@@ -1,10 +1,10 @@
-// Which own keys this process does not use for now, because of what their providers answered: the key, or the key for
-// one of the provider's models. A key belongs to one organization, so nothing here can pause anything for another.
+// Remembers which own keys this process does not use for now because of their providers' replies: a key, or a key for
+// one of the provider's models. A key belongs to one organization, so a pause affects no other organization.
 
 import { OWN_REPLIES, type OwnReplyMeaning, pauseMs } from '../../domain/own-keys/own-reply.ts';
 import { BoundedMap } from '../../platform/bounded-map.ts';
 
-/** Beyond it the oldest pause is forgotten: one request then fails and begins it again. */
+/** Beyond this the oldest pause is forgotten. One request then fails and begins it again. */
 const PAUSES_MAX = 10_000;
 /** A pause that begins within this time after the last one counts as the next in a row. */
 const ROW_MS = 3_600_000;
@@ -15,11 +15,11 @@ interface Pause {
   readonly inARow: number;
 }
 
-/** The use of a key that a reply answers. */
+/** A use of a key, to which a reply belongs. */
 export interface KeyUse {
   readonly organizationId: string;
   readonly keyId: string;
-  /** Names the secret: an answer to the one before a rotation says nothing about the one after it. */
+  /** Identifies the secret: a reply to the one before a rotation says nothing about the one after it. */
   readonly fingerprint: string;
   readonly providerModel: string;
 }
@@ -32,13 +32,13 @@ export interface PausedKey {
 export class KeyPauses {
   private readonly pauses = new BoundedMap<string, Pause>(PAUSES_MAX);
 
-  /** Begins the pause that this reply means. How long the key is not used; 0: it is still used. */
+  /** Begins the pause that a reply calls for. Returns how long the key is not used; 0: it is still used. */
   begin(use: KeyUse, meaning: OwnReplyMeaning, retryAfterMs: number | null, nowMs: number): number {
     const { pauses } = OWN_REPLIES[meaning];
     if (pauses !== 'key' && pauses !== 'key_and_model') return 0;
     const subject = pauses === 'key' ? keyOf(use) : subjectOf(use);
     const before = this.pauses.get(subject);
-    // Requests that were sent before the first of them was refused say nothing new.
+    // The refusal of a request that was sent before the pause began says nothing new.
     if (before !== undefined && before.untilMs > nowMs && before.meaning === meaning) return before.untilMs - nowMs;
     const follows = before?.meaning === meaning && nowMs - before.untilMs < ROW_MS;
     const inARow = follows ? before.inARow + 1 : 1;
@@ -47,7 +47,7 @@ export class KeyPauses {
     return forMs;
   }
 
-  /** The longer of the two pauses that concern a use; null: neither. */
+  /** The longer of the pauses of the key and of the key for this model; null: there is none. */
   find(use: KeyUse, nowMs: number): PausedKey | null {
     if (this.pauses.size === 0) return null;
     const found = [this.pauses.get(keyOf(use)), this.pauses.get(subjectOf(use))].flatMap((pause) =>
@@ -56,14 +56,14 @@ export class KeyPauses {
     return found.toSorted((one, other) => other.leftMs - one.leftMs)[0] ?? null;
   }
 
-  /** The key has served a request: what comes next is the first in a row. */
+  /** The key has served a request, so its next pause is the first in a row. */
   served(use: KeyUse): void {
     if (this.pauses.size === 0) return;
     this.pauses.delete(keyOf(use));
     this.pauses.delete(subjectOf(use));
   }
 
-  /** Keys of the organization were changed: its next requests find out anew. */
+  /** Keys of the organization were changed, so its next requests find out anew. */
   forget(organizationId: string): void {
     for (const [subject] of this.pauses) if (subject.startsWith(`${organizationId}\0`)) this.pauses.delete(subject);
   }
@@ -73,13 +73,13 @@ export class KeyPauses {
     this.pauses.clear();
   }
 
-  /** Called from the coarse clock. */
+  /** Called from the coarse clock: forgets pauses that can have no next one in a row. */
   forgetEnded(nowMs: number): void {
     for (const [subject, { untilMs }] of this.pauses) if (untilMs + ROW_MS <= nowMs) this.pauses.delete(subject);
   }
 }
 
-/** Ids and names have no NUL in them, so that no subject can be taken for another. */
+/** Ids and names contain no NUL, so two subjects never share a key. */
 function keyOf({ organizationId, keyId, fingerprint }: KeyUse): string {
   return `${organizationId}\0${keyId}\0${fingerprint}`;
 }

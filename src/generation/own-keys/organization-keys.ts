@@ -1,5 +1,5 @@
-// One organization's own keys, ready to be called with: which of them, and which of the service's deployments, may
-// serve a request, in their order.
+// One organization's own keys, ready for use: which of them, and whether the service's deployments, may serve a
+// request, and in which order.
 
 import type { ApiName } from '../../domain/models/apis.ts';
 import type { Model } from '../../domain/models/catalog.ts';
@@ -24,7 +24,7 @@ import { type Deployment, prepareDeployment } from '../catalog/serving-catalog.t
 import type { OwnKeySet, SealedOwnKey } from './own-key-set.ts';
 
 export interface AttemptParams {
-  /** All models of the catalog, and the one that is asked for. */
+  /** All models of the catalog. `model` is the requested one. */
   readonly models: readonly Model[];
   readonly model: Model;
   readonly api: ApiName;
@@ -42,7 +42,7 @@ export class OrganizationKeys {
   readonly settings: ByokSettings;
   private readonly organizationId: string;
   private readonly set: OwnKeySet;
-  /** The models of the catalog that the deployments below were made for; another catalog has other objects. */
+  /** The models of the catalog that the members below were made for; another catalog has other objects. */
   private models: readonly Model[] = [];
   private readonly providers = new Map<SealedOwnKey, OwnProvider | null>();
   /** By model and API. */
@@ -64,14 +64,16 @@ export class OrganizationKeys {
     const { model, caller, nowMs } = params;
     const { fallback } = this.settings;
     const found = orderAttempts(this.candidatesOf(params), { modelId: model.id, caller, fallback, nowMs });
-    // The secrets of keys that are not tried stay sealed.
+    // Only here are secrets opened, so those of keys that are not tried stay sealed.
     const open = ({ key, serves }: OwnAttempt<SealedDeployment>): OwnAttempt<readonly Deployment[]> => {
       return { key, serves: this.deploymentsOf(serves.sealed, serves.deployment, params) };
     };
     return { ...found, before: found.before.map(open), after: found.after.map(open) };
   }
 
-  /** What every key calls for a model on an API, whoever asks: an organization may have a thousand keys. */
+  /**
+   * Each key's deployment for a model on an API, whoever asks. Kept, since an organization may have a thousand keys.
+   */
   private candidatesOf(params: AttemptParams): readonly KeyCandidate<SealedDeployment>[] {
     const name = `${params.model.id}\0${params.api}`;
     let made = this.candidates.get(name);
@@ -91,7 +93,9 @@ export class OrganizationKeys {
     return made;
   }
 
-  /** Of the key with which a saved response was made; none: it is gone, or cannot be used any more. */
+  /**
+   * The deployments of the key that a saved response was made with; none: the key is gone, or cannot be used any more.
+   */
   deploymentsWith(keyId: string, params: Omit<AttemptParams, 'caller'>): readonly Deployment[] {
     this.follow(params.models);
     const sealed = this.set.keys.find(({ key }) => key.id === keyId);
@@ -113,7 +117,7 @@ export class OrganizationKeys {
     this.deployments.clear();
   }
 
-  /** Of the catalog that is followed; null: it has none. */
+  /** The key's provider in the present catalog; null: it is not there. */
   private providerOf(sealed: SealedOwnKey): OwnProvider | null {
     let provider = this.providers.get(sealed);
     if (provider === undefined) {
@@ -139,7 +143,7 @@ export class OrganizationKeys {
     return findOwnDeployment(sealed.key, { models, model, api, apis: provider.apis, ownPrice, fee: this.settings.fee });
   }
 
-  /** One; none where the secret cannot be opened; two while the secret before a rotation may still be tried. */
+  /** One deployment; none if the secret cannot be opened; two while the secret before a rotation may still be tried. */
   private deploymentsOf(
     sealed: SealedOwnKey,
     own: OwnDeployment,
@@ -147,7 +151,7 @@ export class OrganizationKeys {
   ): readonly Deployment[] {
     const made = this.madeDeployments(sealed, own, params);
     const { previousUntilMs } = sealed.key;
-    // The keys may be held in memory beyond the end of the overlap.
+    // Held keys may outlive the overlap of a rotation.
     return previousUntilMs !== null && previousUntilMs <= params.nowMs
       ? made.filter(({ ownKey }) => ownKey?.isPrevious !== true)
       : made;

@@ -1,4 +1,5 @@
-// What is left of a request whose organization cannot or may not pay for the service: its own keys, if there are any.
+// Decides how a request can go on when its organization cannot or may not pay for the service: with its own keys, if
+// any can serve.
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Admission } from '../admission/admission.ts';
@@ -8,14 +9,14 @@ export interface OwnKeysAlone {
   readonly served: ServedModel;
   /** At least one. */
   readonly deployments: readonly Deployment[];
-  /** Told to the client if they cannot serve either. */
+  /** The refusal for the client if the own keys cannot serve either. */
   readonly serviceRefusal: Refusal;
 }
 
-/** Refusals for what the service would cost, which is no concern of a key whose provider bills the organization. */
+/** Refusals because of the service's cost. They do not concern a key whose provider bills the organization. */
 const FOR_COST: ReadonlySet<Refusal['kind']> = new Set(['insufficient_credit', 'not_safely_billable']);
 
-/** null: what admission has found stands. */
+/** null: the result of admission stands. */
 export function ownKeysAlone(
   { ownOnly }: ServedModel,
   deployments: readonly Deployment[],

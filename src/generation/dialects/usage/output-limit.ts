@@ -1,6 +1,6 @@
-// Whether a reply ended because its limit on output tokens was reached (spec 2.5, `truncated`), told without parsing
-// it: a native search for the value that says so, and only where it stands a look at its key and at how deep that lies.
-// Callers' schemas and tools' arguments may hold the same words.
+// Tells whether a reply ended because its limit on output tokens was reached (spec 2.5, `truncated`), without parsing
+// the reply: a native search finds the value that says so, and only then its key and depth are checked. Callers'
+// schemas and tools' arguments may contain the same words.
 
 import { Buffer } from 'node:buffer';
 import { keyBefore, skipSpaceBack } from '../../../platform/bytes/json-bytes.ts';
@@ -11,28 +11,28 @@ import type { KeptReply } from '../dialect.ts';
 
 const NOT_FOUND = -1;
 const OPEN_BRACE = 0x7b;
-/** The reason stands in the last event but one or two, which are short: the usage and the end follow it. */
+/** The reason is in one of the last three events, which are short: usage and the end follow it. */
 const STREAM_SEARCH_BYTES = 8_192;
 
-/** How a dialect says it. Names and the value with their quotes. */
+/** How a dialect reports that the limit was reached. The names and the value include their quotes. */
 export interface LimitMark {
   readonly key: Buffer;
   readonly value: Buffer;
   /**
-   * What the value is looked for by, a part of it that begins `probeAt` bytes behind its start: at a letter that texts
-   * have seldom, and shorter than eight bytes, since Node's search prepares a table for longer ones (of 1 KB: 0.8 µs,
-   * so 0.2).
+   * The part of the value that is searched for; it begins `probeAt` bytes after the value's start. It begins at a
+   * letter that is rare in texts, and is shorter than eight bytes, since Node's search prepares a table for longer
+   * patterns (0.8 µs for 1 KB, instead of 0.2).
    */
   readonly probe: Buffer;
   readonly probeAt: number;
-  /** The key of the object in which `key` stands first; null where its depth tells enough. */
+  /** The key of the object in which `key` is the first member; null: the depth suffices. */
   readonly parent: Buffer | null;
-  /** How many objects and arrays are open where the key stands, in a JSON body and in the data of an event. */
+  /** How many objects and arrays are open at the key, in a JSON body and in an event's data. */
   readonly documentDepth: number;
   readonly eventDepth: number;
 }
 
-/** False also where it is not known: the reply broke off before it said why it ends. */
+/** False also when it is not known, because the reply broke off before it gave a reason. */
 export function endedAtLimit(reply: KeptReply, mark: LimitMark): boolean {
   const { beginning, end, cut } = reply;
   if (!isDocument(beginning)) return inEvents(end.subarray(Math.max(0, end.length - STREAM_SEARCH_BYTES)), cut, mark);
@@ -40,7 +40,7 @@ export function endedAtLimit(reply: KeptReply, mark: LimitMark): boolean {
   return !cut && end.length !== beginning.length && inEnd(end, mark, mark.documentDepth);
 }
 
-/** As `endedAtLimit`, of a stream whose last event may be longer than what is searched otherwise. */
+/** Like `endedAtLimit`, for a stream whose last event may be longer than what `endedAtLimit` searches. */
 export function lastEventSaysLimit(reply: KeptReply, mark: LimitMark): boolean {
   return inEvents(reply.end, reply.cut, mark);
 }
@@ -57,7 +57,7 @@ function inBeginning(bytes: Buffer, mark: LimitMark): boolean {
   return false;
 }
 
-/** The next place at or behind `from` where the mark's value stands; -1: there is none. */
+/** The next place at or after `from` where the mark's value begins; -1: there is none. */
 function findValue(bytes: Buffer, { value, probe, probeAt }: LimitMark, from: number): number {
   for (let at = bytes.indexOf(probe, from + probeAt); at !== NOT_FOUND; at = bytes.indexOf(probe, at + 1)) {
     const start = at - probeAt;
@@ -70,7 +70,7 @@ function findValue(bytes: Buffer, { value, probe, probeAt }: LimitMark, from: nu
   return NOT_FOUND;
 }
 
-/** JSON holds no raw line end, so the data of an event is one line. */
+/** Searches events line by line: JSON contains no raw line end, so the data of an event is one line. */
 function inEvents(bytes: Buffer, cut: boolean, mark: LimitMark): boolean {
   let value = findValue(bytes, mark, 0);
   while (value !== NOT_FOUND) {
@@ -87,7 +87,7 @@ function inEvents(bytes: Buffer, cut: boolean, mark: LimitMark): boolean {
   return false;
 }
 
-/** Of a document whose end is whole. */
+/** Searches a document whose end is complete. */
 function inEnd(bytes: Buffer, mark: LimitMark, wantedDepth: number): boolean {
   const depths = new DepthFromEnd(bytes, bytes.length);
   for (let value = bytes.lastIndexOf(mark.value); value > 0; value = bytes.lastIndexOf(mark.value, value - 1)) {
@@ -100,7 +100,7 @@ function inEnd(bytes: Buffer, mark: LimitMark, wantedDepth: number): boolean {
   return false;
 }
 
-/** Where the mark's key begins if the value at `value` is its; else -1. */
+/** Where the mark's key begins, if the value at `value` belongs to it; else -1. */
 function keyOf(bytes: Buffer, value: number, { key, parent }: LimitMark): number {
   const start = keyBefore(bytes, value, key);
   if (start === NOT_FOUND || parent === null) return start;

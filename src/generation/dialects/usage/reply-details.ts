@@ -1,6 +1,6 @@
-// What a reply says, beside its counts, that its cost depends on: a service tier, a speed, a region, tools that the
-// provider ran. What of it the price does not have is charged as held, and the record says why
-// (domain/settlement/settle.ts). Read without parsing the reply: only what is not plain is looked at twice.
+// Reads what a reply says, beside its counts, that its cost depends on: a service tier, a speed, a region, tools that
+// the provider ran. If the price does not cover one of them, the reply is charged as held, and the record says why
+// (domain/settlement/settle.ts). The reply is not parsed: only values that are not plain are examined further.
 
 import { Buffer } from 'node:buffer';
 import { PLAIN, type VariationKind } from '../../../domain/models/price.ts';
@@ -20,8 +20,8 @@ const QUOTE = 0x22;
 const VALUE_BYTES_MAX = 40;
 
 /**
- * A key, and a part of it that is looked for: begun at a letter that texts seldom have, and short (output-limit.ts says
- * why).
+ * A key, and the part of it that is searched for: it begins at a letter that is rare in texts, and is short
+ * (output-limit.ts says why).
  */
 interface SoughtKey {
   readonly key: Buffer;
@@ -35,24 +35,24 @@ const SEARCH_CALL = Buffer.from('"web_search_call"');
 const TYPE_KEY = Buffer.from('"type"');
 const OPEN_BRACE = 0x7b;
 
-/** Chunks of a Chat Completions stream repeat the tier: the last ones are enough. */
+/** Chunks of a Chat Completions stream repeat the tier, so the last chunks are enough. */
 export const LAST_CHUNKS_BYTES = 8_192;
 
 /**
- * The service tier that a reply names last; null: none, or the plain one (`isTold`). `eventDepth`: of the key in the
- * data of an event; in a document it is 1.
+ * The service tier that a reply names last; null: it names none, or only the plain one (`isRecorded`). `eventDepth` is the
+ * key's depth in the data of an event; in a document it is 1.
  */
 export function servedTier(reply: KeptReply, eventDepth: number, bytesMax = Number.MAX_SAFE_INTEGER): string | null {
-  const place = new ReplyPlace(reply, eventDepth, bytesMax);
+  const searched = new SearchedReply(reply, eventDepth, bytesMax);
   const keys: number[] = [];
-  for (let key = place.find(TIER_KEY, 0); key !== -1; key = place.find(TIER_KEY, key + 1)) {
-    if (isTold(reply, 'serviceTiers', tierAt(place.bytes, key))) keys.push(key);
+  for (let key = searched.find(TIER_KEY, 0); key !== -1; key = searched.find(TIER_KEY, key + 1)) {
+    if (isRecorded(reply, 'serviceTiers', tierAt(searched.bytes, key))) keys.push(key);
   }
-  const own = place.thoseAtTop(keys).at(-1);
-  return own === undefined ? null : tierAt(place.bytes, own);
+  const own = searched.atTopLevel(keys).at(-1);
+  return own === undefined ? null : tierAt(searched.bytes, own);
 }
 
-/** The tier as details; null: there are none. */
+/** The tier as usage details; null: there is none. */
 export function tierDetails(
   reply: KeptReply,
   eventDepth: number,
@@ -63,10 +63,11 @@ export function tierDetails(
 }
 
 /**
- * Plain names are told apart from silence only where the request or the price has named another; `auto` says nothing.
+ * Whether `name` is to be recorded. A plain name is recorded only if the request or the price has named another one;
+ * `auto` never is.
  */
-function isTold({ tellsPlain }: KeptReply, kind: VariationKind, name: unknown): name is string {
-  return typeof name === 'string' && (tellsPlain === true ? name !== 'auto' : !PLAIN[kind].includes(name));
+function isRecorded({ needsPlainNames }: KeptReply, kind: VariationKind, name: unknown): name is string {
+  return typeof name === 'string' && (needsPlainNames === true ? name !== 'auto' : !PLAIN[kind].includes(name));
 }
 
 function tierAt(bytes: Buffer, key: number): string | null {
@@ -74,41 +75,43 @@ function tierAt(bytes: Buffer, key: number): string | null {
 }
 
 /**
- * Tools that the provider of a Responses reply ran: what it reports of them is the answer, zeros too. `maySearch`: the
- * request let it search, which not every provider reports as usage, so that an item of a search, which may have failed
- * or opened a page, counts where nothing is reported.
+ * The tools that the provider of a Responses reply ran, as it reports them, zeros included. `maySearch`: the request
+ * let the provider search. Not every provider reports searches as usage, so without a report an item of a search
+ * counts, although the search may have failed or opened a page.
  */
 export function servedTools(
   reply: KeptReply,
   maySearch: boolean,
   readUsage: () => UsageObject | null,
 ): readonly ToolCalls[] {
-  const place = new ReplyPlace(reply, 2, Number.MAX_SAFE_INTEGER);
+  const searched = new SearchedReply(reply, 2, Number.MAX_SAFE_INTEGER);
   const keys: number[] = [];
   const used: number[] = [];
-  for (let key = place.find(TOOL_USAGE_KEY, 0), from = 0; key !== -1; key = place.find(TOOL_USAGE_KEY, from)) {
-    const { start, end } = toolUsageAt(place.bytes, key);
-    // What lies within it is not the reply's own, and an object without an end is at least that long.
+  for (let key = searched.find(TOOL_USAGE_KEY, 0), from = 0; key !== -1; key = searched.find(TOOL_USAGE_KEY, from)) {
+    const { start, end } = toolUsageAt(searched.bytes, key);
+    // Keys within the object are not the reply's own. An object without an end is at least that long.
     from = start === -1 ? key + 1 : end === -1 ? start + OBJECT_BYTES_MAX : end;
     if (end === -1) continue;
     keys.push(key);
-    if (hasDigitAboveZero(place.bytes, start, end)) used.push(key);
+    if (hasDigitAboveZero(searched.bytes, start, end)) used.push(key);
   }
-  for (const key of place.thoseAtTop(used).slice(0, OWN_REPORTS_MAX)) {
-    const calls = usedCalls('tool_usage', parseToolUsage(place.bytes, key));
+  for (const key of searched.atTopLevel(used).slice(0, OWN_REPORTS_MAX)) {
+    const calls = usedCalls('tool_usage', parseToolUsage(searched.bytes, key));
     if (calls.length > 0) return calls;
   }
   if (!maySearch || !(hasSearchItem(reply.end) || hasSearchItem(reply.beginning))) return NO_CALLS;
-  const last = place.thoseAtTop(keys).at(-1);
-  // Events before the last one may say zero because nothing was searched yet.
-  const report = last !== undefined && place.isInLastEvent(last) ? parseToolUsage(place.bytes, last) : null;
-  const isTold = typeof objectOf(objectOf(report)['web_search'])['num_requests'] === 'number';
-  return isTold || tellsSearches(readUsage())
+  const last = searched.atTopLevel(keys).at(-1);
+  // Earlier events may say zero because nothing had been searched yet.
+  const report = last !== undefined && searched.isInLastEvent(last) ? parseToolUsage(searched.bytes, last) : null;
+  const isReported = typeof objectOf(objectOf(report)['web_search'])['num_requests'] === 'number';
+  return isReported || reportsSearches(readUsage())
     ? NO_CALLS
     : [{ tool: 'web_search', count: null, reportedAs: 'tool_usage web_search' }];
 }
 
-/** Whether these bytes have an item of a search; functions of the client may have the same name. */
+/**
+ * Whether these bytes contain an item of a search. A client's function may have the same name, so the key is checked.
+ */
 function hasSearchItem(bytes: Buffer): boolean {
   for (let at = bytes.indexOf(SEARCH_CALL); at !== -1; at = bytes.indexOf(SEARCH_CALL, at + SEARCH_CALL.length)) {
     if (keyBefore(bytes, at, TYPE_KEY) !== -1) return true;
@@ -116,8 +119,11 @@ function hasSearchItem(bytes: Buffer): boolean {
   return false;
 }
 
-/** Whether a usage object says how often was searched: xAI's, which also has a total of all tools, or OpenRouter's. */
-function tellsSearches(usage: UsageObject | null): boolean {
+/**
+ * Whether a usage object reports how many searches there were: xAI's, which also has a total of all tools, or
+ * OpenRouter's.
+ */
+function reportsSearches(usage: UsageObject | null): boolean {
   if (usage === null) return false;
   const counts = [
     usage['num_server_side_tools_used'],
@@ -128,10 +134,12 @@ function tellsSearches(usage: UsageObject | null): boolean {
 }
 
 const NO_CALLS: readonly ToolCalls[] = [];
-/** More than the events of a stream that repeat the response; parsing what is no JSON costs microseconds each time. */
+/**
+ * More than the events of a stream that repeat the response. Parsing one that is not JSON costs microseconds each time.
+ */
 const OWN_REPORTS_MAX = 16;
 
-/** Where the object behind this key lies; `start`: -1 where it is none, `end`: also where it has no end. */
+/** Where the object after this key is. `start` is -1 if the value is no object, `end` also if the object has no end. */
 function toolUsageAt(bytes: Buffer, key: number): { readonly start: number; readonly end: number } {
   const start = objectStart(bytes, key + TOOL_USAGE_KEY.key.length);
   return { start, end: start === -1 ? -1 : objectEnd(bytes, start) };
@@ -143,30 +151,30 @@ function parseToolUsage(bytes: Buffer, key: number): UsageObject | null {
 }
 
 /**
- * Anthropic's search among the tools of a request: it passes as a tool, costs nothing of its own, and what it finds is
+ * Anthropic's search among the request's tools: it is listed as a tool, costs nothing itself, and its findings are
  * counted as input.
  */
 const FREE_TOOL_COUNTS = ['tool_search_requests'];
 
-/** What a usage object itself says was used that no price can be for. */
+/** What a usage object reports as used that no price can cover; null: nothing. */
 function unpricedUsage(usage: UsageObject, calls: readonly ToolCalls[]): string | null {
   const { num_server_side_tools_used: toolCalls, iterations, service_tier: tier } = usage;
   if (tier != null && typeof tier !== 'string') return 'service_tier ?';
-  // xAI's total. Where the tools are told apart they are priced each.
+  // xAI's total of tool calls. Calls that are reported by tool are priced by tool.
   const known = calls.reduce((sum, { count }) => sum + (count ?? 0), 0);
   if (typeof toolCalls === 'number' && toolCalls > known) return 'num_server_side_tools_used';
-  // The totals of the reply are those of its messages: a compaction, or advice of another model, is billed beside them.
+  // The reply's totals cover its messages only: a compaction, or another model's advice, is billed beside them.
   const types = Array.isArray(iterations) ? iterations.map((iteration) => objectOf(iteration)['type']) : [];
-  const beside = types.findIndex((type) => type !== 'message');
-  if (beside === -1) return null;
-  const type = types[beside];
+  const other = types.findIndex((type) => type !== 'message');
+  if (other === -1) return null;
+  const type = types[other];
   return `iterations ${typeof type === 'string' ? shorten(type) : '?'}`;
 }
 
-/** Where usage objects have the calls of tools: of Anthropic and OpenRouter, of xAI, of Perplexity in both its APIs. */
+/** The tool calls in a usage object of Anthropic and OpenRouter, of xAI, or of Perplexity in both its APIs. */
 function callsIn(usage: UsageObject): readonly ToolCalls[] {
   const { server_side_tool_usage_details: details, num_search_queries: queries, tool_calls_details: byAgent } = usage;
-  // OpenRouter has had both names.
+  // OpenRouter has used both names.
   const tools = usage['server_tool_use'] ?? usage['server_tool_use_details'];
   if (tools == null && details == null && queries == null && byAgent == null) return NO_CALLS;
   return eachOnce([
@@ -177,7 +185,10 @@ function callsIn(usage: UsageObject): readonly ToolCalls[] {
   ]);
 }
 
-/** Two names of one tool report the same calls: the most that one of them says. null: nobody knows. */
+/**
+ * Two names of one tool report the same calls, so the larger count is taken. A count of null, which means unknown,
+ * wins.
+ */
 function eachOnce(calls: readonly ToolCalls[]): readonly ToolCalls[] {
   const most = new Map<string, ToolCalls>();
   for (const call of calls) {
@@ -188,10 +199,10 @@ function eachOnce(calls: readonly ToolCalls[]): readonly ToolCalls[] {
   return most.size === calls.length ? calls : [...most.values()];
 }
 
-/** One of xAI's ticks, of which a dollar has 10^10. */
+/** xAI's tick: a dollar has 10^10 of them. */
 const PICO_USD_PER_TICK = 100n;
 
-/** What xAI, Perplexity or OpenRouter says that the reply cost; null: none of them. */
+/** The reply's cost as xAI, Perplexity or OpenRouter reports it; null: not reported. */
 function costIn(usage: UsageObject): PicoUsd | null {
   const { cost_in_usd_ticks: ticks, cost, is_byok: hasOwnKey, cost_details: details } = usage;
   if (ticks != null) return readUnits(ticks, PICO_USD_PER_TICK);
@@ -201,12 +212,12 @@ function costIn(usage: UsageObject): PicoUsd | null {
   }
   const asked = readUsdNumber(cost);
   if (asked === null || hasOwnKey !== true) return asked;
-  // On a key of the operator's at OpenRouter's provider, that one sends a bill of its own.
+  // If OpenRouter used the operator's own key at a provider, that provider sends its own bill.
   const upstream = readUsdNumber(objectOf(details)['upstream_inference_cost']);
   return upstream === null ? null : picoUsd(asked + upstream);
 }
 
-/** Parts of the counts that are audio. */
+/** The audio parts of the counts; null: there are none. */
 function audioIn(usage: UsageObject): UsageDetails | null {
   const input = objectOf(usage['prompt_tokens_details'] ?? usage['input_tokens_details']);
   const output = objectOf(usage['completion_tokens_details'] ?? usage['output_tokens_details']);
@@ -225,16 +236,16 @@ function countAboveZero(value: unknown): number | null {
   return typeof value === 'number' && Number.isSafeInteger(value) && value > 0 ? value : null;
 }
 
-/** The counts of a report, with what its usage object says beside them, as Anthropic's. */
+/** The counts of a report, with the details that its usage object contains, as Anthropic's does. */
 export function withDetails(counts: Usage, usage: UsageObject, reply: KeptReply): Usage {
   const { service_tier: serviceTier, speed, inference_geo: geo } = usage;
   const calls = callsIn(usage);
   const audio = audioIn(usage);
   const unpriced = unpricedUsage(usage, calls);
-  const tier = isTold(reply, 'serviceTiers', serviceTier) ? shorten(serviceTier) : null;
-  const ownSpeed = isTold(reply, 'speeds', speed) ? shorten(speed) : null;
-  const region = isTold(reply, 'geos', geo) ? shorten(geo) : null;
-  const cost = reply.tellsCost === true ? costIn(usage) : null;
+  const tier = isRecorded(reply, 'serviceTiers', serviceTier) ? shorten(serviceTier) : null;
+  const ownSpeed = isRecorded(reply, 'speeds', speed) ? shorten(speed) : null;
+  const region = isRecorded(reply, 'geos', geo) ? shorten(geo) : null;
+  const cost = reply.needsCost === true ? costIn(usage) : null;
   const isPlain = tier === null && ownSpeed === null && region === null && audio === null && cost === null;
   if (isPlain && unpriced === null && calls.length === 0) return counts;
   const details: UsageDetails = {
@@ -249,14 +260,14 @@ export function withDetails(counts: Usage, usage: UsageObject, reply: KeptReply)
   return { ...counts, details };
 }
 
-/** The counts of a report with the cost that it tells, of an API whose cost depends on nothing else beside them. */
-export function withCost(counts: Usage, usage: UsageObject | null, { tellsCost }: KeptReply): Usage {
-  const reportedCost = usage === null || tellsCost !== true ? null : costIn(usage);
+/** The counts of a report with the reported cost, for an API whose cost depends on nothing else. */
+export function withCost(counts: Usage, usage: UsageObject | null, { needsCost }: KeptReply): Usage {
+  const reportedCost = usage === null || needsCost !== true ? null : costIn(usage);
   return reportedCost === null ? counts : { ...counts, details: { reportedCost } };
 }
 
-/** The part of a reply that is searched, and how deep a place in it lies. */
-class ReplyPlace {
+/** The part of a reply that is searched, and the depth of places in it. */
+class SearchedReply {
   readonly bytes: Buffer;
   private readonly reply: KeptReply;
   private readonly isDocument: boolean;
@@ -271,7 +282,7 @@ class ReplyPlace {
     else this.bytes = end.length <= bytesMax ? end : end.subarray(end.length - bytesMax);
   }
 
-  /** The first such key at or behind `from`; -1: there is none. */
+  /** The first such key at or after `from`; -1: there is none. */
   find({ key, probe, probeAt }: SoughtKey, from: number): number {
     for (let at = this.bytes.indexOf(probe, from + probeAt); at !== -1; at = this.bytes.indexOf(probe, at + 1)) {
       if (matchesAt(this.bytes, at - probeAt, key)) return at - probeAt;
@@ -280,19 +291,19 @@ class ReplyPlace {
   }
 
   /**
-   * Those of these keys, which are in ascending order, that are the reply's own: what callers and models write lies
-   * further inside. Each byte is passed once, however many keys there are: a caller may have written them all.
+   * Returns those of `keys` (ascending) that are the reply's own: texts of callers and models are deeper. Each byte is
+   * passed once, however many keys there are, since a caller may have written all of them.
    */
-  thoseAtTop(keys: readonly number[]): readonly number[] {
+  atTopLevel(keys: readonly number[]): readonly number[] {
     if (keys.length === 0) return keys;
     const { beginning, end, condensed } = this.reply;
     const hasStart = condensed != null || end.length === beginning.length;
-    if (!this.isDocument || !hasStart) return this.seenFromEnd(keys);
+    if (!this.isDocument || !hasStart) return this.atTopLevelFromEnd(keys);
     const depths = new DepthFromStart(this.bytes, 0);
     return keys.filter((key) => depths.at(key) === 1);
   }
 
-  /** Whether no event with data follows the one of this key; a document is one. */
+  /** Whether no event with data follows the key's event. A document is a single event. */
   isInLastEvent(key: number): boolean {
     if (this.isDocument) return true;
     const { bytes } = this;
@@ -302,8 +313,11 @@ class ReplyPlace {
     return true;
   }
 
-  /** Of events, each line is a document of its own. Of what broke off, the last one has no end to count depths from. */
-  private seenFromEnd(keys: readonly number[]): readonly number[] {
+  /**
+   * Each line of an event stream is a document of its own. The last line of a stream that broke off has no end to count
+   * depths from.
+   */
+  private atTopLevelFromEnd(keys: readonly number[]): readonly number[] {
     const { bytes } = this;
     const own: number[] = [];
     let lineStart = bytes.length;
@@ -321,7 +335,7 @@ class ReplyPlace {
   }
 }
 
-/** The text that is a key's value, as it is written; null where it is no string. */
+/** A key's value as written, if it is a string; else null. */
 function textAfter(bytes: Buffer, afterKey: number): string | null {
   const open = valueAfterKey(bytes, afterKey);
   if (bytes[open] !== QUOTE) return null;
@@ -329,7 +343,7 @@ function textAfter(bytes: Buffer, afterKey: number): string | null {
   return close === -1 ? null : shorten(bytes.toString('latin1', open + 1, Math.min(close, open + 1 + VALUE_BYTES_MAX)));
 }
 
-/** As a record's error code can hold it. */
+/** Makes a text fit into a record's error code. */
 function shorten(text: string): string {
   return text.slice(0, VALUE_BYTES_MAX).replaceAll(/[^\w.-]/g, '?');
 }
@@ -340,12 +354,12 @@ function hasDigitAboveZero(bytes: Buffer, start: number, end: number): boolean {
 }
 
 const CALLS_MAX = 16;
-/** How reports name the calls of a tool. */
+/** The endings with which reports name the calls of a tool. */
 const CALLS_SUFFIX = /(?:\.num_requests|\.invocation|_requests|_calls)$/;
 
 /**
- * The numbers in a report that are not zero, each with its path; nobody knows the cost of those that are no count. It
- * does not call itself, since a report may be deeper than calls can be.
+ * The numbers in a report that are not zero, each with its path. A number that is no valid count gets the count null,
+ * since its cost is unknown. The search is iterative, since a report may be deeper than the call stack allows.
  */
 function usedCalls(source: string, report: unknown): readonly ToolCalls[] {
   const found: ToolCalls[] = [];
@@ -353,7 +367,7 @@ function usedCalls(source: string, report: unknown): readonly ToolCalls[] {
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     const { path, value } = next;
     if (typeof value === 'number' ? value !== 0 : typeof value === 'string' && Number(value) > 0) {
-      // Of so many nobody has prices: the count of the last one says so.
+      // No price covers so many tools, so the last one's count is null, which makes the cost unknown.
       const isLast = found.length === CALLS_MAX - 1;
       const count = typeof value === 'number' && Number.isSafeInteger(value) && value > 0 && !isLast ? value : null;
       found.push({ tool: toolNamed(path), count, reportedAs: `${source} ${shorten(path)}` });
@@ -366,7 +380,7 @@ function usedCalls(source: string, report: unknown): readonly ToolCalls[] {
   return found;
 }
 
-/** How Perplexity names the searches that its requests call `web_search`. */
+/** Perplexity's names for the searches that its requests call `web_search`. */
 const PERPLEXITY_SEARCHES = ['num_search_queries', 'search_web'];
 
 function toolNamed(path: string): string {

@@ -1,5 +1,5 @@
-// Turns the counts of a provider's usage object into ours: the input with its cached parts, the output with its
-// reasoning (domain/usage/usage.ts). Counts stay as written: `checkUsage` decides whether they can be used.
+// Converts the counts of a provider's usage object to ours, where the input includes its cached parts and the output
+// its reasoning (domain/usage/usage.ts). Counts stay unchecked: `checkUsage` decides whether they can be used.
 
 import type { Usage } from '../../../domain/usage/usage.ts';
 
@@ -10,15 +10,15 @@ export function objectOf(value: unknown): UsageObject {
 }
 
 /**
- * A count as reported. A value that is present but no number becomes NaN, which `checkUsage` refuses: it must not pass
- * as "not reported".
+ * A count as reported; null: not reported. A value that is present but no number becomes NaN, which `checkUsage`
+ * refuses: it must not pass as "not reported".
  */
 export function countOf(value: unknown): number | null {
   if (value === undefined || value === null) return null;
   return typeof value === 'number' ? value : Number.NaN;
 }
 
-/** The counts of an OpenAI-like report, whose input includes what was cached. */
+/** The counts of an OpenAI-like report, whose input includes the cached tokens. */
 export interface InclusiveCounts {
   readonly input: number | null;
   readonly cached: number | null;
@@ -29,18 +29,18 @@ export interface InclusiveCounts {
 }
 
 /**
- * Providers agree on the names and not on what they include. The total, where there is one, tells by arithmetic: when
- * input + output + reasoning make it, the reasoning stands beside the output (xAI's chat) and is added to it. Where no
- * reasoning is told and the total is larger, the rest of it is thoughts that nobody named, and which are billed as
- * output (Gemini's chat), unless the rest is what the cache had, of which the input is too small to be the whole: then
- * that stands beside it. A half that is not told is what the total has beside the other. In every other case a report
- * is taken as it stands, one that contradicts itself included: that is for `checkUsage`.
+ * Providers agree on the names of these counts and not on what they include. A total decides by arithmetic:
+ *  - input + output + reasoning = total: the reasoning is reported beside the output (xAI's chat) and is added to it.
+ *  - input + output + cache = total, and the input is less than the cache counts: the cache is beside the input.
+ *  - No reasoning is reported and the total is larger: the rest is unnamed reasoning, billed as output (Gemini's chat).
+ *  - The input or output is missing: it is the total without the other one.
+ * In every other case the report is taken as it is, even if it contradicts itself: `checkUsage` judges that.
  */
 export function inclusiveUsage(counts: InclusiveCounts): Usage {
   const { cached, cacheWrite, reasoning, total } = counts;
   const input = counts.input ?? restOf(total, counts.output);
   const output = counts.output ?? restOf(total, counts.input);
-  // A total makes no count of what is none.
+  // A total cannot correct an input or output that is no valid count.
   const areCounts = input !== null && output !== null && input >= 0 && output >= 0;
   const rest = total !== null && areCounts ? total - input - output : 0;
   const ofCache = (cached ?? 0) + (cacheWrite ?? 0);
@@ -57,7 +57,7 @@ export function inclusiveUsage(counts: InclusiveCounts): Usage {
   };
 }
 
-/** null: nothing is left, so that the half may have been left out of the total as well. */
+/** The total without `half`. null: nothing is left, so the missing half may be missing from the total as well. */
 function restOf(total: number | null, half: number | null): number | null {
   return total !== null && half !== null && total > half ? total - half : null;
 }

@@ -1,5 +1,5 @@
 // The table of provider APIs that this gateway speaks, and of the kinds of models that serve them: what every process
-// knows of an API. How its requests and replies are read is its dialect's (src/generation/dialects).
+// knows of an API. The dialects (src/generation/dialects) read its requests and replies.
 
 import { chatCompletionsText } from '../usage/chat-completions-text.ts';
 import type { CountableDialect } from '../usage/countable-text.ts';
@@ -25,9 +25,12 @@ export type ModelKind = keyof typeof MODEL_KINDS;
 export const MODEL_KIND_NAMES = Object.keys(MODEL_KINDS) as ModelKind[];
 
 interface ApiRow {
-  /** Of its requests, below the address of a service; where they have several, a pattern of them. */
+  /** The path of the API's requests at a service's address; a pattern if there are several paths. */
   readonly path: string;
-  /** As the edits of images and the operations on saved responses have: one path in its place must hold the others. */
+  /**
+   * True if requests use more than one path, such as image edits and operations on saved responses. A path that the
+   * configuration puts in its place must then contain `{path}`.
+   */
   readonly hasSeveralPaths: boolean;
   /** The kind of models that can be served on this API. */
   readonly kind: ModelKind;
@@ -41,7 +44,10 @@ interface ApiRow {
    * 7.4).
    */
   readonly hasOwnRefusalForm: boolean;
-  /** Where its texts are, so that tokens which a provider does not report can be counted; null: they cannot. */
+  /**
+   * Finds the API's texts, so that tokens which a provider does not report can be counted; null: they cannot be
+   * counted.
+   */
   readonly countable: CountableDialect | null;
 }
 

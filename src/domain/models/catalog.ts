@@ -12,7 +12,10 @@ export interface ServedBy {
   readonly apis: readonly ApiName[];
   /** null: the model has no price and serves only organizations that are not billed. */
   readonly price: Price | null;
-  /** Where it has several, or one that is not always valid: `price` is the one of a moment (dated-prices.ts). */
+  /**
+   * Present if there are several prices, or one that is not always valid; `price` is then the currently valid one
+   * (dated-prices.ts).
+   */
   readonly prices?: readonly Price[];
   /**
    * `request`: chat-completions streams always ask the provider for usage; if the client did not ask, the chunk that
@@ -29,7 +32,9 @@ export interface ServedBy {
 /** Absent: a stream reports usage only if the client asked for it. */
 export type StreamUsage = 'request';
 
-/** The API whose streams report usage only where the request asks for it: `stream_usage` says nothing of others. */
+/**
+ * The one API whose streams report usage only if the request asks for it; `stream_usage` does not concern the others.
+ */
 export const STREAM_USAGE_API: ApiName = 'chat_completions';
 
 export interface Model {

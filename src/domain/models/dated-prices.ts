@@ -1,11 +1,11 @@
-// Which of several prices of a deployment is valid at an instant: each may begin at an instant, and hold for hours of
-// the day alone.
+// Finds the price of a deployment that is valid at an instant. Each of its prices may begin at an instant and be
+// limited to hours of the day.
 
 import { DAY_MS, MINUTE_MS } from '../../platform/durations.ts';
 import type { Catalog, Model, ServedBy } from './catalog.ts';
 import type { DayHours, Price } from './price.ts';
 
-/** The last one that is valid; null: none is yet. */
+/** The last of the prices that is valid at `nowMs`; null: none is valid yet. */
 export function priceAt(prices: readonly Price[], nowMs: number): Price | null {
   return prices.findLast(({ terms }) => isValid(terms?.from ?? null, terms?.between ?? null, nowMs)) ?? null;
 }
@@ -22,13 +22,13 @@ function msOfDay(nowMs: number): number {
   return ((nowMs % DAY_MS) + DAY_MS) % DAY_MS;
 }
 
-/** The catalog as it is at an instant, and when another price is valid: infinity where that is never. */
+/** The catalog with the prices of an instant, and when the next price change is: infinity if there is none. */
 export interface CatalogAt {
   readonly catalog: Catalog;
   readonly untilMs: number;
 }
 
-/** Deployments of one price, which all but few are, stay as they are. */
+/** Deployments with a single undated price (nearly all of them) stay unchanged. */
 export function catalogAt(catalog: Catalog, nowMs: number): CatalogAt {
   const dated = catalog.models.flatMap((model) => model.servedBy.flatMap(({ prices = [] }) => prices));
   if (dated.length === 0) return { catalog, untilMs: Number.POSITIVE_INFINITY };

@@ -1,5 +1,5 @@
-// Where a stored key of a provider may be sent: to what it was given for. Whoever may change a provider does not get to
-// read the keys that are stored for it, whether they are the operator's or an organization's own.
+// Where a provider's stored key may be sent: only to the destination that it was given for. Otherwise whoever may
+// change a provider could send its stored keys, the operator's or an organization's own, to a server that reads them.
 
 import type { Provider, ProviderAuth } from './provider.ts';
 
@@ -7,11 +7,14 @@ import type { Provider, ProviderAuth } from './provider.ts';
 export interface KeyDestination {
   /** Scheme, host and port. */
   readonly origin: string;
-  /** In another header a provider may write the key down, or repeat it. */
+  /** A provider may log or repeat a key that comes in another header. */
   readonly auth: ProviderAuth;
-  /** The path of an authority's file: who has a certificate of it can stand on the way. null: the usual ones alone. */
+  /**
+   * The path of a certificate authority's file: a holder of its certificates can intercept calls. null: the usual
+   * authorities.
+   */
   readonly authority: string | null;
-  /** Over plain http a proxy reads the key as well. null: https, or what the environment says. */
+  /** The proxy of plain http, which can read the key. null: https, or the proxy that the environment names. */
   readonly proxy: string | null;
 }
 
@@ -29,7 +32,7 @@ export function destinationOf({ baseUrl, auth, requests }: Addressed): KeyDestin
   return { origin, auth, authority: requests?.tls?.ca ?? null, proxy: proxy ?? null };
 }
 
-/** What `present` is that a key which was given for `given` is not sent to, such as "another address"; null: it is. */
+/** Why a key that was given for `given` may not be sent to `present`, such as "another address"; null: it may. */
 export function otherDestination(given: KeyDestination, present: KeyDestination): string | null {
   if (present.origin !== given.origin) return 'another address';
   if (present.auth !== given.auth) return 'another header';

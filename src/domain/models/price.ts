@@ -13,7 +13,7 @@ export interface Rates {
   readonly hourCacheWrite?: PicoUsd;
   readonly output: PicoUsd | null;
   readonly image: PicoUsd | null;
-  /** Audio that is read, that is read from a cache, and that is made; without a price of its own it costs as text. */
+  /** Audio input, cached audio input and audio output; without a rate of its own, audio costs the same as text. */
   readonly inputAudio?: PicoUsd;
   readonly cachedAudio?: PicoUsd;
   readonly outputAudio?: PicoUsd;
@@ -21,36 +21,36 @@ export interface Rates {
 
 export interface Price extends Rates {
   readonly version: string;
-  /** Absent, as nearly always: the rates above are all there is. */
+  /** Usually absent: the rates above are the whole price. */
   readonly terms?: PriceTerms;
 }
 
 /** What changes the rates of a request, or is charged beside them. */
 export interface PriceTerms {
-  /** Beside those of the price: of audio. */
+  /** Rates beside those of the price itself: audio. */
   readonly rates: SomeRates;
   /** In ascending order. */
   readonly tiers: readonly RateTier[];
   readonly serviceTiers: Variations;
-  /** The service tier of a request that names none, or `auto`; null: the plain one. */
+  /** The service tier that applies if a request names none, or `auto`; null: the ordinary one. */
   readonly serviceTierDefault: string | null;
   readonly speeds: Variations;
   readonly geos: Variations;
-  /** On all that tokens and images cost, as a region's; null: none. */
+  /** Multiplies the cost of tokens and images, as a region's factor does; null: no factor. */
   readonly factor: Factor | null;
-  /** Of tools that the provider runs, by their names. */
+  /** Prices of calls of tools that the provider runs, by tool name. */
   readonly calls: Readonly<Record<string, CallPrice>>;
-  /** Of each request that is charged; null: nothing. */
+  /** A fee for each charged request; null: none. */
   readonly request: PicoUsd | null;
-  /** `reported`: what the reply says that it cost is charged, at most what the prices make of its usage. */
+  /** `reported`: the cost that the reply states is charged, but at most what the rates make of its usage. */
   readonly cost: 'reported' | null;
-  /** Since when it is valid; null: always. In milliseconds since 1970. */
+  /** When the price becomes valid, in milliseconds since 1970; null: it always was. */
   readonly from: number | null;
-  /** At which hours of the day it is valid; null: at all. */
+  /** The hours of the day at which the price is valid; null: all. */
   readonly between: DayHours | null;
 }
 
-/** In minutes since midnight of UTC; `until` before `from` is that of the next day. */
+/** In minutes since midnight UTC. If `until` is before `from`, it is on the next day. */
 export interface DayHours {
   readonly from: number;
   readonly until: number;
@@ -58,35 +58,38 @@ export interface DayHours {
 
 export interface CallPrice {
   readonly price: PicoUsd;
-  /** How many calls are held for where the request does not say; null: such a request is refused. */
+  /** How many calls the hold covers if the request sets no limit; null: such a request is refused. */
   readonly max: number | null;
-  /** The model calls it also where the request does not name it, so that every request holds for `max`. */
+  /** The model calls the tool even if the request does not name it, so every request's hold covers `max` calls. */
   readonly unasked?: true;
 }
 
 /** The rates that differ; the others stay. */
 export type SomeRates = { readonly [Name in keyof Rates]?: PicoUsd };
 
-/** Rates of the whole request, from so many input tokens on. */
+/** Rates for the whole of a request that has at least `fromInput` input tokens. */
 export interface RateTier {
   readonly fromInput: number;
   readonly rates: SomeRates;
 }
 
-/** By the name that requests and replies have for it. */
+/** Keyed by the name that requests and replies use. */
 export type Variations = Readonly<Record<string, Variation>>;
 
 /** The rates of a service tier, a speed or a region. */
 export interface Variation {
   readonly rates: SomeRates;
-  /** Its own, which stand above those of the price. */
+  /** The variation's own tiers, which override those of the price. */
   readonly tiers: readonly RateTier[];
   readonly factor: Factor | null;
 }
 
 export type VariationKind = 'serviceTiers' | 'speeds' | 'geos';
 
-/** Names of what a price without terms is for. `on_demand` is Groq's, `standard_only` Anthropic's. */
+/**
+ * The names of a provider's ordinary service, which a price without terms covers. `on_demand` is Groq's,
+ * `standard_only` Anthropic's.
+ */
 export const PLAIN: Readonly<Record<VariationKind, readonly string[]>> = {
   serviceTiers: ['auto', 'default', 'standard', 'standard_only', 'on_demand'],
   speeds: ['standard'],
@@ -95,7 +98,7 @@ export const PLAIN: Readonly<Record<VariationKind, readonly string[]>> = {
 
 /** The prices of a call on this API, from the prices of the model's deployment. */
 export function priceOn(api: ApiName, price: Price): Price {
-  // A count is free: it uses no tokens, and no fee is for it.
+  // Counting tokens is free: it uses no tokens, and the fee per request does not apply.
   if (api === 'count_tokens')
     return price.terms == null ? price : { ...price, terms: { ...price.terms, request: null } };
   if (!MODEL_KINDS[APIS[api].kind].outputIsFree) return price;

@@ -1,8 +1,6 @@
 // How a provider is doing, put together from what all gateway processes have seen of it.
 
-/**
- * `unavailable`: it does not accept the key of the service, or there is no token for it; clients are not told more.
- */
+/** `key_refused`: the provider does not accept the service's key. Clients see it as `unavailable`. */
 export type ProviderFailure =
   | 'connect'
   | 'no_reply'
@@ -13,19 +11,19 @@ export type ProviderFailure =
   | 'key_refused';
 
 export interface ProviderPause {
-  /** The provider's name of the model; null: its whole address is passed over. */
+  /** The provider's name for the model; null: the whole provider is paused. */
   readonly model: string | null;
   readonly untilMs: number;
-  /** False: for one or some organizations. */
+  /** False: the pause applies to some organizations only. */
   readonly isForAll: boolean;
 }
 
-/** Of a provider that takes a token in the place of a key. */
+/** The token's state at a provider that takes a token instead of a key. */
 export interface TokenHealth {
-  /** null: there is no token of its present account. */
+  /** null: there is no token for the provider's present account. */
   readonly expiresAtMs: number | null;
   readonly obtainedAtMs: number | null;
-  /** Why the last attempt has failed, without a secret; null: it has not, or there was none. */
+  /** Why the last attempt to get a token failed, without secrets; null: it succeeded, or there was none. */
   readonly failure: string | null;
   readonly nextAttemptAtMs: number | null;
 }
@@ -35,12 +33,12 @@ export interface ProviderHealth {
   readonly lastSuccessAtMs: number | null;
   readonly lastFailureAtMs: number | null;
   readonly lastFailure: ProviderFailure | null;
-  /** Of the provider's reply; null: there was none. */
+  /** The status of the provider's reply; null: there was no reply. */
   readonly lastFailureStatus: number | null;
-  /** From the call to the first byte of the reply, of late. */
+  /** Recent time from a call to the first byte of its reply. */
   readonly latencyMs: number | null;
   readonly pauses: readonly ProviderPause[];
-  /** null: it has a key. */
+  /** null: the provider takes a key. */
   readonly token: TokenHealth | null;
 }
 
@@ -58,13 +56,13 @@ export type ProviderStatus = 'ok' | 'failing' | 'unknown';
 
 export type RenewalStatus = 'ok' | 'failing' | 'unknown';
 
-/** By how the last attempt went. */
+/** Whether the last attempt to renew the token succeeded. */
 export function renewalOf({ expiresAtMs, failure }: TokenHealth): RenewalStatus {
   if (failure !== null) return 'failing';
   return expiresAtMs === null ? 'unknown' : 'ok';
 }
 
-/** By what came last. */
+/** `ok` or `failing` by whichever came last, a success or a failure. */
 export function statusOf({ lastSuccessAtMs, lastFailureAtMs }: ProviderHealth): ProviderStatus {
   if (lastSuccessAtMs === null && lastFailureAtMs === null) return 'unknown';
   return (lastSuccessAtMs ?? 0) >= (lastFailureAtMs ?? 0) ? 'ok' : 'failing';

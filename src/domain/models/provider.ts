@@ -9,7 +9,7 @@ export interface Provider {
   /** The credential in clear, held in memory only; never logged. Empty where there is none. */
   readonly apiKey: string;
   readonly auth: ProviderAuth;
-  /** `apiKey` is a token that is valid for a while. Absent: it is a key that lasts. */
+  /** Present if `apiKey` is a token, which expires. Absent: `apiKey` is a lasting key. */
   readonly token?: ProviderToken;
   /**
    * What happens to the provider call when the client disconnects: it is cancelled, or read on (within bounds) for its
@@ -28,22 +28,24 @@ export interface Provider {
   /** The key is an organization's own, and its calls share no connection with others. Absent: the operator's. */
   readonly own?: {
     readonly keyId: string;
-    /** The organization has a say in the address: it is called by the rules of egress, directly, by our own client. */
+    /**
+     * The organization influences the address, so the egress rules apply, and our own client calls it without a proxy.
+     */
     readonly isGuarded: boolean;
   };
 }
 
 export interface ProviderToken {
-  /** 0: there is none. */
+  /** 0: there is no token. */
   readonly validUntilMs: number;
-  /** From then on the next one is overdue. */
+  /** From this time on, the next token is overdue. */
   readonly overdueFromMs: number;
 }
 
-/** As a configuration has it: a token is obtained later. */
+/** The token of a provider as it is configured; a real one is obtained later. */
 export const NO_TOKEN: ProviderToken = { validUntilMs: 0, overdueFromMs: 0 };
 
-/** Whether it can be called at all: one that takes a token has one that is still valid. */
+/** Whether the provider can be called at all: if it takes a token, it needs one that is still valid. */
 export function isCallable({ token }: Provider, nowMs: number): boolean {
   return token === undefined || nowMs < token.validUntilMs;
 }
@@ -76,21 +78,21 @@ export interface RequestSettings {
   readonly headers: Readonly<Record<string, string>>;
   /** Parameters of every request's query, in the place of the client's own of the same name. */
   readonly query: Readonly<Record<string, string>>;
-  /** Headers of the client that this provider does not get. In small letters. */
+  /** Headers of the client that are not sent to this provider. In lower case. */
   readonly dropHeaders: readonly string[];
-  /** Which of a chat completion's limits on output it passes over. Absent: none. */
+  /** The output limits of a chat completion that this provider ignores. Absent: none. */
   readonly ignores?: readonly OutputLimit[];
   readonly apis: Readonly<Partial<Record<ApiName, ApiSettings>>>;
-  /** Behind the whole base URL: a GET that proves the key and costs nothing; null: the usual list of models. */
+  /** Path after the base URL of a GET that proves the key and costs nothing; null: the usual list of models. */
   readonly verifyPath: string | null;
-  /** There is no such GET: that a token was obtained has to do. */
+  /** The provider has no such GET: obtaining a token is proof enough. */
   readonly isVerifiedByToken: boolean;
   /** The address of a proxy, or `none`; absent: what the environment says. */
   readonly proxy?: string;
-  /** The version of HTTP; 2 only where it is said. */
+  /** The version of HTTP; 2 only if the configuration says so. */
   readonly http: 1 | 2;
   readonly tls?: TlsSettings;
-  /** How it says that it refuses a key, beside the wordings that are known of every provider. */
+  /** How this provider says that it refuses a key, beside the wordings that are known for every provider. */
   readonly errors: readonly KeyRefusalWording[];
 }
 
@@ -105,18 +107,23 @@ export interface TlsSettings {
 
 /** How requests on one API differ. Templates have `{model}`, the provider's name of the model, and `{path}`. */
 export interface ApiSettings {
-  /** Behind the whole base URL, in the place of the API's usual path, which without its `/v1/` is `{path}`. */
+  /**
+   * The path after the base URL, instead of the API's usual path. `{path}` stands for the usual path without its
+   * `/v1/`.
+   */
   readonly path?: string;
   /** The same for requests that ask for a stream. */
   readonly pathStream?: string;
-  /** Members of the JSON body in the place of `model`; none: `model` is taken out. Absent: its value is exchanged. */
+  /**
+   * Members of the JSON body that replace `model`; if empty, `model` is removed. Absent: only its value is replaced.
+   */
   readonly insteadOfModel?: Readonly<Record<string, string>>;
 }
 
 /** How a reply says that it refuses the key of its call. */
 export interface KeyRefusalWording {
   readonly status: 400 | 403;
-  /** `word`: a complete code, type, status or reason. `message`: its beginning. */
+  /** `word`: `text` is a complete code, type, status or reason. `message`: `text` is the beginning of the message. */
   readonly in: 'word' | 'message';
   readonly text: string;
 }

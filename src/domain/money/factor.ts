@@ -1,5 +1,5 @@
-// A factor on an amount, such as the 1.1 of a region, as an exact fraction: no float, and rounded once, when all is
-// summed.
+// A factor on an amount, such as a region's 1.1, as an exact fraction. No float is used, and the product is rounded
+// once, after everything is summed.
 
 export interface Factor {
   readonly numerator: bigint;
@@ -17,7 +17,10 @@ export function parseFactor(text: string): Factor | null {
   return numerator === 0n ? null : { numerator, denominator: 10n ** BigInt(decimals) };
 }
 
-/** As it is written, without trailing zeros. Only for a factor that was parsed, whose denominator is a power of ten. */
+/**
+ * The factor as a decimal, without trailing zeros. It must come from parseFactor, so that its denominator is a power of
+ * ten.
+ */
 export function formatFactor({ numerator, denominator }: Factor): string {
   const decimals = denominator.toString().length - 1;
   const digits = numerator.toString().padStart(decimals + 1, '0');
@@ -26,13 +29,13 @@ export function formatFactor({ numerator, denominator }: Factor): string {
   return fraction === '' ? whole : `${whole}.${fraction}`;
 }
 
-/** Both, one after the other; null stands for 1. */
+/** The product of two factors; null stands for 1. */
 export function multiply(one: Factor | null, other: Factor | null): Factor | null {
   if (one === null || other === null) return one ?? other;
   return { numerator: one.numerator * other.numerator, denominator: one.denominator * other.denominator };
 }
 
-/** The product of an amount that is not negative and a factor, as the next whole unit where it is none. */
+/** The product of a non-negative amount and a factor, rounded up to a whole unit. */
 export function scaleUp(amount: bigint, factor: Factor | null): bigint {
   if (factor === null) return amount;
   return (amount * factor.numerator + factor.denominator - 1n) / factor.denominator;

@@ -9,7 +9,7 @@ import { type PicoUsd, picoUsd } from './pico-usd.ts';
  */
 const PRICE_DECIMALS = 6;
 const USD_DECIMALS = 12;
-/** Every amount is stored in a numeric(38,0) column at last. */
+/** Every amount ends up in a numeric(38,0) column. */
 const DIGITS_MAX = 38;
 
 const DECIMAL = /^(?:0|[1-9][0-9]*)(?:\.([0-9]+))?$/;

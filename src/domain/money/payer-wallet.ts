@@ -7,9 +7,9 @@ export interface PayerWallet {
   readonly userId: string | null;
   /** Everything deposited and not yet charged, in pico-dollars. */
   readonly balance: bigint;
-  /** The part of the balance that open requests hold, by what gateways have written down so far. */
+  /** The part of the balance that open requests hold, as far as gateways have recorded it. */
   readonly held: bigint;
-  /** What gateways have leased beside that: for the next requests, and for charges that are not posted yet. */
+  /** The rest of what gateways have leased: for coming requests, and for charges that are not posted yet. */
   readonly lent: bigint;
   readonly frozen: boolean;
   readonly createdAtMs: number;

@@ -1,5 +1,5 @@
-// Reads amounts as others write them in their exports: any sign, as many decimals as they like, an exponent. Exact to
-// the pico-dollar, where the next one is taken from a half on.
+// Reads amounts as others write them in their exports: any sign, as many decimals as they like, an exponent. An amount
+// is rounded to the nearest pico-dollar, a half away from zero.
 
 import { type PicoUsd, picoUsd } from './pico-usd.ts';
 
@@ -13,7 +13,7 @@ const DECIMAL = /^(-?)(\d+)(?:\.(\d*))?(?:[eE]([+-]?\d{1,3}))?$/;
 const LENGTH_MAX = 60;
 const EXPONENT_MAX = 30;
 
-/** `unitDecimals`: how many of a unit's decimals a pico-dollar is: 12 of a dollar, 10 of a cent. null: no amount. */
+/** `unitDecimals`: the unit is 10 to this power pico-dollars: 12 for a dollar, 10 for a cent. null: not an amount. */
 export function readDecimal(text: string, unitDecimals: number): ReadAmount | null {
   const match = text.length > LENGTH_MAX ? null : DECIMAL.exec(text);
   if (match === null) return null;

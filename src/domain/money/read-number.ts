@@ -5,7 +5,7 @@ import { type PicoUsd, picoUsd } from './pico-usd.ts';
 
 const DECIMAL = /^(\d+)(?:\.(\d+))?(?:e([+-]\d+))?$/;
 const PICO_DECIMALS = 12;
-/** No request costs more; and its digits are few. */
+/** No request costs more. The bound also keeps the digits few. */
 const USD_MAX = 1e9;
 
 /** Dollars, rounded up to a whole pico-dollar; null: not an amount. */
@@ -21,7 +21,7 @@ export function readUsdNumber(value: unknown): PicoUsd | null {
   return picoUsd((digits + divisor - 1n) / divisor);
 }
 
-/** A whole number of units of so many pico-dollars; null: not an amount. */
+/** A whole number of units, each worth `picoPerUnit` pico-dollars; null: not an amount. */
 export function readUnits(value: unknown, picoPerUnit: bigint): PicoUsd | null {
   if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0) return null;
   return picoUsd(BigInt(value) * picoPerUnit);

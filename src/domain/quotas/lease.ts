@@ -5,7 +5,10 @@ import type { LimitKind } from './limit-kinds.ts';
 /** `credit` is a wallet's money; the others are the kinds of limits. */
 export type QuotaKind = 'credit' | LimitKind;
 
-/** A limit of so many a minute: what is granted of it ages out, and is not returned to stay. */
+/**
+ * A limit per minute. Its grants age out of the last 60 seconds; grants of the other kinds last until they are
+ * returned.
+ */
 export function isRate(kind: QuotaKind): boolean {
   return kind === 'requests_per_minute' || kind === 'tokens_per_minute';
 }
@@ -47,22 +50,25 @@ export interface LeaseAnswer {
   readonly frozen: boolean;
   /** The limit itself: more than this can never be granted. null for wallets, and for a limit that is gone. */
   readonly ceiling: bigint | null;
-  /** When the minimum may be there: enough of a rate has aged, or a budget's period ends. null: unknown, or never. */
+  /**
+   * How long until the minimum may be available: enough of a rate has aged out, or a budget's period ends. null:
+   * unknown, or never.
+   */
   readonly retryAfterMs: number | null;
   /** The limit does not exist any more. */
   readonly gone: boolean;
 }
 
 /**
- * What became of a call whose answer was lost. One that was not done never will be, even if it is still on its way.
- * `granted`: under `grantId`; 0n for a return.
+ * What became of a call whose answer was lost. A call that was not done never will be, even if it is still on its way.
+ * `granted` is the amount under `grantId`; 0n for a return.
  */
 export type RecoveredCall =
   | { readonly isDone: false }
   | { readonly isDone: true; readonly granted: bigint; readonly grantId: string };
 
 /**
- * The store has answered, about this quota alone, that nothing was done. `busy`: another transaction had it locked.
- * `refused`: the store's rules forbid it, however often it is asked.
+ * The store's answer that it did nothing for this one quota. `busy`: another transaction had it locked. `refused`: the
+ * store's rules forbid it, however often it is asked.
  */
 export type NotDone = 'busy' | 'refused';

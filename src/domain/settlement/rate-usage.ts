@@ -8,15 +8,16 @@ import type { ToolCalls, Usage, UsageDetails } from '../usage/usage.ts';
 import { hasCallPrice, hasOutputAudio, hasVariation, ratesOf, ratesReached } from './rates-of.ts';
 
 /**
- * 10^18 dollars: no usage costs so much, but factors of a price multiply, and a provider may report any count. The
- * ledger and ClickHouse hold 38 digits, so that a hundred million such costs can be summed up.
+ * The highest cost that is rated: 10^18 dollars. No real usage costs so much, but a provider may report any count, and
+ * a price's factors multiply it. The ledger and ClickHouse hold 38 digits, so a hundred million such costs can be
+ * summed.
  */
 const COST_MAX = 10n ** 30n;
 
 /**
- * The usage must have passed checkUsage. null when a count that costs something was not reported or has no price:
- * unknown is never zero; and above COST_MAX. Free output (spec 8, evaluation) is a price of 0, not an absent one. What
- * a reply was served with and has no price (`unpricedPart`) is rated as if it were plain.
+ * The cost of a usage that has passed checkUsage. null: a count that costs something was not reported or has no price
+ * (unknown is never zero), or the cost is above COST_MAX. Free output (spec 8, evaluation) is a price of 0, not an
+ * absent price. Whatever has no price of its own (`unpricedPart`) is rated at the plain rates.
  */
 export function rateUsage(usage: Usage, price: Price): PicoUsd | null {
   const cost = price.terms === undefined ? rateCounts(usage, price) : rateByTerms(usage, price);
@@ -35,15 +36,15 @@ function rateByTerms(usage: Usage, price: Price): PicoUsd | null {
   return picoUsd(scaleUp(cost + audio, factor) + rateCalls(usage.details?.calls, price) + (price.terms?.request ?? 0n));
 }
 
-/** What is charged instead of the rates; null: the rates. */
+/** The provider's own figure, if the price says to charge by it; null: the rates apply. */
 function costReported(details: UsageDetails | undefined, { terms }: Price): PicoUsd | null {
   return terms?.cost === 'reported' ? (details?.reportedCost ?? null) : null;
 }
 
 /**
  * The most that may be charged for a usage whose cost the provider has reported: every token, or image, at the dearest
- * rate that it may have been served with, of which a reply does not always tell. null: the hold alone bounds it, since
- * the cost was not reported, or some of it has no rate.
+ * rate that may have applied, since a reply does not always say which one did. null: only the hold bounds the charge,
+ * since no cost was reported or part of the usage has no rate.
  */
 export function costCeiling(usage: Usage, price: Price): PicoUsd | null {
   const { details } = usage;
@@ -66,7 +67,9 @@ function dearest(amounts: readonly (bigint | null | undefined)[]): bigint {
   return amounts.reduce<bigint>((most, amount) => (amount != null && amount > most ? amount : most), 0n);
 }
 
-/** What audio costs more, or less, than the same tokens of text, as which they are rated. */
+/**
+ * How much more (or less) the audio tokens cost than the same number of text tokens. `rateCounts` rates them as text.
+ */
 function audioDifference(usage: Usage, details: UsageDetails, rates: Rates): bigint {
   const { inputAudioTokens = 0, cachedAudioTokens = 0, outputAudioTokens = 0 } = details;
   const { inputAudio, cachedAudio, outputAudio } = rates;
@@ -85,7 +88,7 @@ function audioDifference(usage: Usage, details: UsageDetails, rates: Rates): big
   );
 }
 
-/** Those without a price are left out here: `unpricedPart` names them. */
+/** The cost of the tool calls that have a price; `unpricedPart` names a call without one. */
 function rateCalls(calls: readonly ToolCalls[] = [], { terms }: Price): bigint {
   let cost = 0n;
   for (const { tool, count } of calls) {
@@ -96,8 +99,8 @@ function rateCalls(calls: readonly ToolCalls[] = [], { terms }: Price): bigint {
 }
 
 function rateCounts(usage: Usage, rates: Rates): PicoUsd | null {
-  // Spec 8: images are billed per image; their tokens are recorded only for analytics. A price of a text model may have
-  // one by image, too.
+  // Spec 8: images are billed per image; their tokens are recorded only for analytics. The price of a text model may
+  // also have a rate per image.
   if (usage.images !== null) return rates.image === null ? null : picoUsd(BigInt(usage.images) * rates.image);
   const input = rateInput(usage, rates);
   const output = rateCount(usage.outputTokens, rates.output);
@@ -105,8 +108,8 @@ function rateCounts(usage: Usage, rates: Rates): PicoUsd | null {
 }
 
 /**
- * Cached tokens and cache writes cost the input price where they have none of their own; parts that were not reported
- * count as plain input.
+ * Cached tokens and cache writes without a rate of their own cost the input rate. Parts that were not reported count as
+ * plain input.
  */
 function rateInput(usage: Usage, rates: Rates): bigint | null {
   if (rates.input === null || usage.inputTokens === null) return rates.input === 0n ? 0n : null;
@@ -115,7 +118,7 @@ function rateInput(usage: Usage, rates: Rates): bigint | null {
   const hourCacheWrite = usage.hourCacheWriteTokens ?? 0;
   const plain = usage.inputTokens - cached - cacheWrite;
   let cost = BigInt(plain) * rates.input;
-  // Most requests have none, and making a bigint of a number leaves compiled code.
+  // Most requests have no cached tokens. Converting a number to a bigint leaves compiled code, which is slow.
   if (cached > 0) cost += BigInt(cached) * (rates.cachedInput ?? rates.input);
   const shortPrice = rates.cacheWrite ?? rates.input;
   if (cacheWrite > 0) cost += BigInt(cacheWrite - hourCacheWrite) * shortPrice;
@@ -128,19 +131,21 @@ function rateCount(count: number | null, price: PicoUsd | null): bigint | null {
   return price === null || count === null ? null : BigInt(count) * price;
 }
 
-/** What of a usage has no price of its own and may cost more than it is rated with; null: nothing. */
+/**
+ * Names a part of the usage that has no price of its own, so that its true cost may be above the rated one; null: none.
+ */
 export function unpricedPart({ hourCacheWriteTokens, details }: Usage, price: Price | null): string | null {
   const unpriced = details === undefined ? null : unpricedDetail(details, price);
   if (unpriced !== null || (price !== null && costReported(details, price) !== null)) return unpriced;
   return (hourCacheWriteTokens ?? 0) > 0 && (price?.hourCacheWrite ?? null) === null ? 'cache_write_1h' : null;
 }
 
-/** As `unpricedPart`, of what a reply says beside its counts. */
+/** The same for the details of a usage alone. */
 export function unpricedDetail(details: UsageDetails, price: Price | null): string | null {
   return price !== null && costReported(details, price) !== null ? null : unpricedRates(details, price);
 }
 
-/** What has no rate, whether or not a cost is reported. */
+/** Names a detail that has no rate, even if the provider's reported cost is charged instead. */
 function unpricedRates(details: UsageDetails, price: Price | null): string | null {
   const { serviceTier, speed, geo, calls = [] } = details;
   const lacks = (kind: VariationKind, name: string | undefined): boolean =>

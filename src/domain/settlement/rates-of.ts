@@ -12,7 +12,7 @@ import {
 } from '../models/price.ts';
 import { type Factor, multiply } from '../money/factor.ts';
 
-/** What a request is served with. Absent, or a plain name: nothing special. */
+/** What a request is served with. An absent field or a name in PLAIN means the provider's ordinary service. */
 export interface Conditions {
   readonly inputTokens: number;
   readonly serviceTier?: string | undefined;
@@ -41,7 +41,10 @@ export const NO_TERMS: PriceTerms = {
   between: null,
 };
 
-/** In this order, each above the one before: the size of the input, the service tier, the speed, the region. */
+/**
+ * Applied in this order, each overriding the one before: the size of the input, the service tier, the speed, the
+ * region.
+ */
 export function ratesOf(price: Price, served: Conditions): RatesFound {
   const { terms = NO_TERMS } = price;
   const { inputTokens } = served;
@@ -61,8 +64,9 @@ export function ratesOf(price: Price, served: Conditions): RatesFound {
 }
 
 /**
- * The rates that a request may be served with. A provider may serve it plainly whatever it names, and one that names no
- * service tier with the price's default. Where it names no region, the operator's account there may have any.
+ * All rates that a request may be served at. The provider may serve it plainly, whatever it names. If the request names
+ * no service tier, the price's default tier may apply; if it names no region, the operator's account at the provider
+ * may have any.
  */
 export function ratesReached(price: Price, { inputTokens, serviceTier, speed, geo }: Conditions): RatesFound[] {
   const { terms } = price;
@@ -74,7 +78,7 @@ export function ratesReached(price: Price, { inputTokens, serviceTier, speed, ge
   return ways.map(([tier, pace, place]) => ratesOf(price, { inputTokens, serviceTier: tier, speed: pace, geo: place }));
 }
 
-/** Whether the price says what this costs. */
+/** Whether the price covers this service tier, speed or region. */
 export function hasVariation(terms: PriceTerms | undefined, kind: VariationKind, name: string): boolean {
   return PLAIN[kind].includes(name) || (terms !== undefined && Object.hasOwn(terms[kind], name));
 }
@@ -87,7 +91,7 @@ export function hasOutputAudio(terms: PriceTerms | undefined): boolean {
   return terms?.rates.outputAudio !== undefined;
 }
 
-/** null: the plain one, or one that has no price. */
+/** null: the ordinary service, or a name that has no price. */
 function variationOf(terms: PriceTerms, kind: VariationKind, name: string | undefined): Variation | null {
   const isAuto = kind === 'serviceTiers' && (name === undefined || name === 'auto');
   const meant = isAuto ? terms.serviceTierDefault : name;

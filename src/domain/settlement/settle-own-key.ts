@@ -15,14 +15,14 @@ export interface OwnKeySettlementInput {
   readonly outcome: Outcome;
   /** null: neither reported nor counted. */
   readonly usage: Usage | null;
-  /** What the organization pays its provider, as far as anybody here knows. */
+  /** What the organization pays its provider, as far as this gateway knows. */
   readonly price: Price | null;
   readonly fee: ByokFee | null;
   /** null: the organization is not billed, and pays no fee. */
   readonly authorizedAmount: PicoUsd | null;
 }
 
-/** Only what the outcome matrix charges costs a fee. */
+/** A fee is due only for an outcome that the outcome matrix charges. */
 export function settleOwnKey(input: OwnKeySettlementInput): Settlement {
   const { outcome, usage, price, fee, authorizedAmount } = input;
   const rule = OUTCOME_MATRIX[outcome];

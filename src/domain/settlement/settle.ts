@@ -19,13 +19,13 @@ export interface SettlementInput {
   /** Whether the organization is billed. */
   readonly billed: boolean;
   /**
-   * The amount held; required when billed, since nothing may be charged without a hold. Else the most that the usage
-   * can cost, where that is known.
+   * When billed: the amount held; it is required, since nothing may be charged without a hold. When not billed: the
+   * most that the usage can cost, if that is known.
    */
   readonly authorizedAmount: PicoUsd | null;
   /** The counts that a report which failed checkUsage claimed, if it had any (`claimed`). */
   readonly claimedUsage?: Usage | null;
-  /** The most that `usage` can cost, beside what was held for it; null: that alone. */
+  /** An upper bound of the charge beside the hold: the most that `usage` can cost; null: only the hold bounds it. */
   readonly chargeMax?: PicoUsd | null;
   /** The reply says that it was served in a way that has no price, so its cost is unknown. */
   readonly isUnpriced?: boolean;
@@ -66,8 +66,8 @@ export function settle(input: SettlementInput): Settlement {
   const ratedCost = rate(input.usage, input.price);
   // Without anything to charge by, the customer is charged nothing.
   const cost = ratedCost ?? ZERO_PICO_USD;
-  // Without a price the provider's bill may be anything up to the hold: the whole hold is charged, and the operator
-  // returns what was too much.
+  // Without a price, the provider's bill may be anything up to the hold. The whole hold is charged, and the operator
+  // returns the excess.
   if (input.isUnpriced === true && cost < input.authorizedAmount) {
     const charge = input.authorizedAmount;
     return { billingStatus: rule.billingStatus, ratedCost, charge, suspense: picoUsd(charge - cost) };

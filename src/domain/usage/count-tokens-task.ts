@@ -11,7 +11,7 @@ export interface CountTokensInput {
   /** The reply as relayed, or its beginning. */
   readonly response: Uint8Array;
   readonly responseIsStream: boolean;
-  /** It did not end by itself: what of it is no complete event yet has reached nobody. */
+  /** The reply did not end by itself: an incomplete event at its end has reached no client. */
   readonly responseIsCut?: boolean;
   /** The number of bytes of the whole reply. If `response` is only its beginning, the count is scaled up. */
   readonly responseBytesTotal: number;

@@ -18,12 +18,12 @@ export function* readEvents(body: string): Generator<EventPayload> {
 
 const FIELD = /^\s*(?:data|event|id|retry)?:/;
 
-/** What some providers send with another content type. */
+/** Whether the body is an event stream; some providers send one with another content type. */
 export function beginsLikeEvents(body: string): boolean {
   return FIELD.test(body);
 }
 
-/** A stream that came so far that a client's parser has handed on none of its events. */
+/** Whether the body is a stream without a complete event: a client's parser has passed on nothing of it. */
 export function isWithinFirstEvent(body: string): boolean {
   return beginsLikeEvents(body) && eventPayloads(body).next().done === true;
 }

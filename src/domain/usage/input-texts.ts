@@ -1,5 +1,5 @@
-// Finds the texts of APIs whose input alone has tokens, in the fields of a request that hold it, for counting them when
-// the provider reported no usage.
+// Finds the texts of APIs where only the input has tokens, in the given fields of a request, for counting them when the
+// provider reported no usage.
 
 import { type CountableDialect, type CountableText, parseObject } from './countable-text.ts';
 
@@ -18,7 +18,7 @@ export function inputTexts(...fields: readonly string[]): CountableDialect {
   };
 }
 
-/** null: a part is neither. */
+/** null: a part is neither text nor tokens. */
 function textsAndTokens(parts: readonly unknown[]): CountableText | null {
   const texts: string[] = [];
   let formatTokens = 0;

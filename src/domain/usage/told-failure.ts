@@ -1,11 +1,11 @@
-// A provider's own word, in a reply with status 200, that it has failed.
+// Recognizes a reply with status 200 in which the provider says that it failed.
 
 import { asObject, type JsonObject, parseObject } from './countable-text.ts';
 import { beginsLikeEvents } from './event-payloads.ts';
 
 /**
- * Of a reply, or of the data of its last event. Where all is well some write `"error":null`, or an error of which
- * nothing is said.
+ * The parameter is a reply, or the data of its last event. Some providers write `"error":null`, or an error object
+ * without content, when nothing failed.
  */
 export function tellsFailure({ error, status }: JsonObject): boolean {
   return saysSomething(error) || Object.values(asObject(error) ?? {}).some(saysSomething) || status === 'failed';
@@ -18,8 +18,8 @@ function saysSomething(value: unknown): boolean {
 const JSON_BEGINNING = /^\s*[[{]/;
 
 /**
- * `isWhole`: it ended by itself, and is no stream. What is no JSON then is an error page of a proxy in front of the
- * provider.
+ * `isWhole`: the reply ended by itself and is not a stream. Such a reply that is not JSON is the error page of a proxy
+ * in front of the provider.
  */
 export function bodyTellsFailure(body: string, isWhole: boolean): boolean {
   const reply = parseObject(body);

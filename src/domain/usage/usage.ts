@@ -21,34 +21,34 @@ export interface Usage {
   readonly reasoningTokens: number | null;
   /** Images made, for models priced per image. */
   readonly images: number | null;
-  /** Absent, as nearly always: the counts above are all that its cost depends on. */
+  /** Usually absent: the cost depends on the counts above alone. */
   readonly details?: UsageDetails;
 }
 
-/** What else a reply says that its cost depends on. */
+/** What else the cost of a reply depends on, as the reply reports it. */
 export interface UsageDetails {
-  /** What the reply was served with, by the reply's own words; else what the request asked for. Absent: plainly. */
+  /** What the reply says that it was served with, else what the request asked for. Absent: the ordinary service. */
   readonly serviceTier?: string;
   readonly speed?: string;
   readonly geo?: string;
-  /** Parts of the input, of what of it was read from the cache, and of the output. Absent: none. */
+  /** The audio parts of the input, of the cached input, and of the output. Absent: none. */
   readonly inputAudioTokens?: number;
   readonly cachedAudioTokens?: number;
   readonly outputAudioTokens?: number;
   /** Tools that the provider ran. */
   readonly calls?: readonly ToolCalls[];
-  /** What the provider says that it asks for the request. Told only where the price asks for it. */
+  /** The cost that the provider reports for the request. Set only if the price's `cost` is `reported`. */
   readonly reportedCost?: PicoUsd;
-  /** What no price can be for, as a record's error code names it. */
+  /** Something that no price can cover, as a record's error code names it. */
   readonly unpriced?: string;
 }
 
 export interface ToolCalls {
-  /** The name that a price has for it. */
+  /** The name of the tool in prices. */
   readonly tool: string;
   /** null: the reply does not say. */
   readonly count: number | null;
-  /** Where the reply says it, as a record's error code names it. */
+  /** The part of the reply that reports the calls, as a record's error code names it. */
   readonly reportedAs: string;
 }
 

@@ -16,14 +16,14 @@ export interface EndedRequest {
   readonly usage: Usage | null;
   readonly settlement: Pick<Settlement, 'ratedCost' | 'charge' | 'suspense'>;
   readonly isBilled: boolean;
-  /** Some of what it used has no price of its own: its rated cost is too low. */
+  /** Part of its usage has no price of its own, so its rated cost is too low. */
   readonly isUnpriced: boolean;
 }
 
 /**
  * null unless the request's own cost is a full price too: rated by the catalog and, on a billed request, charged in
- * full. A request that was cut off at its hold or, unbilled, cannot have used what was reported, or whose failure costs
- * nothing, is not comparable.
+ * full. Not comparable are a billed request whose charge was capped at its hold, an unbilled request that cannot have
+ * used what was reported, and a failed request that costs nothing.
  */
 export function baselineCost(baseline: Baseline, ended: EndedRequest): PicoUsd | null {
   const { usage, settlement, isBilled, isUnpriced } = ended;
@@ -33,7 +33,7 @@ export function baselineCost(baseline: Baseline, ended: EndedRequest): PicoUsd |
   if (baseline === 'own') return ratedCost;
   const { details } = usage;
   if (details === undefined) return rateUsage(usage, baseline);
-  // What the provider has asked for is not what another model costs.
+  // The cost that the provider reported is not what the baseline model would have cost.
   const { reportedCost: _, ...others } = details;
   return unpricedDetail(others, baseline) === null ? rateUsage({ ...usage, details: others }, baseline) : null;
 }

@@ -1,5 +1,5 @@
 // Checks what a schema cannot check of a routing policy: names used twice or never defined, and models that cannot do
-// what they are named for.
+// what the policy uses them for.
 
 import {
   type Entry,

@@ -42,7 +42,7 @@ export interface ModelRoute {
   readonly escalated: boolean;
   /** At most `REJECTED_LISTED_MAX`, the first that were passed over. */
   readonly rejected: readonly Rejection[];
-  /** How many more there were. */
+  /** How many more were passed over. */
   readonly rejected_more?: number;
   readonly distribution?: Readonly<Record<string, number>>;
   readonly correction_probability?: number;
@@ -63,7 +63,7 @@ export interface ModelRoute {
   readonly safety?: 'signed_reasoning';
 }
 
-/** A policy may name thousands of models, and each request would have them all in its record. */
+/** A policy may name thousands of models; without a bound, the record of each request could list all of them. */
 export const REJECTED_LISTED_MAX = 64;
 
 export interface RouteCircumstances {

@@ -60,7 +60,7 @@ export const policyDefinition = z.strictObject({
   prefer_native_api: z.boolean().optional(),
 });
 
-/** Stored as it was written, without defaults. */
+/** A definition is stored as it was written, without defaults. */
 export type PolicyDefinition = z.output<typeof policyDefinition>;
 
 /** `definition` must have passed the schema. Defaults are filled in here. */

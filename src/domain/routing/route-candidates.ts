@@ -43,14 +43,17 @@ export interface CandidateParams {
   /** Public ids; null: every model. */
   readonly allowedModels: ReadonlySet<string> | null;
   readonly isBilled: boolean;
-  /** Whether the model has a price for all that the request names. Absent: it names nothing, or none has. */
+  /**
+   * Whether the model has a price for every service tier, speed and tool that the request names. Absent: the request
+   * names none, or no candidate has such a price.
+   */
   readonly canPrice?: ((model: Model) => boolean) | undefined;
   /**
-   * Whether own keys of the caller's organization serve the model, or are for it and refuse; null: none is for it.
-   * Absent: it has none.
+   * `serve`: own keys of the caller's organization serve the model. `refuse`: the organization has own keys for the
+   * model, and none may serve. null: it has none for the model. Absent: it has no own keys at all.
    */
   readonly ownKeysFor?: ((model: Model) => 'serve' | 'refuse' | null) | undefined;
-  /** Whether none of the model's providers may be called at the moment. Absent: it does not matter. */
+  /** Whether none of the model's providers may be called at the moment. Absent: pauses do not matter. */
   readonly isPaused?: ((model: Model) => boolean) | undefined;
   /** Size of the conversation in tokens, usually an estimate. */
   readonly conversationTokens: number;
@@ -63,7 +66,7 @@ export interface Pick {
   readonly model: Model;
   /** null: it is the first candidate of its tier that can serve. */
   readonly pickedBy: PickedBy | null;
-  /** The candidates before it that cannot serve; all others, if it serves only because none can. */
+  /** The candidates before it that cannot serve; all other candidates, if this one serves as a last resort. */
   readonly rejected: readonly Rejection[];
 }
 
@@ -76,13 +79,13 @@ interface Judged {
 export class RouteCandidates {
   private readonly params: CandidateParams;
   private readonly tiers: readonly (readonly Judged[])[];
-  /** Every candidate has a rejection, so the largest serves all the same. */
+  /** Every candidate has a rejection; the largest of those that are only too small serves as a last resort. */
   private readonly isLastResort: boolean;
 
   constructor(params: CandidateParams) {
     this.params = params;
     const judged = judgeAll(params);
-    // Where only paused ones could serve, one of them is chosen, whose refusal says how long to wait.
+    // If only paused candidates could serve, one of them is chosen: its refusal tells the client how long to wait.
     const tiers = judged.flat().some(isAble) ? judged : judgeAll({ ...params, isPaused: undefined });
     this.isLastResort = !tiers.flat().some(isAble);
     this.tiers = this.isLastResort ? withLargest(tiers) : tiers;
@@ -109,12 +112,12 @@ export class RouteCandidates {
     return isDenied(all) ? 'denied' : 'unavailable';
   }
 
-  /** Nothing but its size keeps the request from some candidate, and that from all of them. */
+  /** The request fits no candidate, and some candidate was rejected for the request's size alone. */
   get isTooLarge(): boolean {
     return this.isLastResort && this.failure === null;
   }
 
-  /** The caller may use no model of a tier that has any. */
+  /** The tier has models that exist, and the caller may use none of them. */
   isDenied(rank: number): boolean {
     return isDenied(this.tiers[rank] ?? []);
   }
@@ -152,11 +155,11 @@ export class RouteCandidates {
 
   /** The rank of the tier in which a model can serve, the given tier first; null: in none. */
   rankOf(modelId: string, tier: string | null): number | null {
-    const stands = (judged: readonly Judged[]) =>
+    const canServe = (judged: readonly Judged[]) =>
       judged.some(({ model, rejection }) => rejection === null && model?.id === modelId);
     const named = this.params.policy.tiers.findIndex(({ name }) => name === tier);
-    if (stands(this.tiers[named] ?? [])) return named;
-    const rank = this.tiers.findIndex(stands);
+    if (canServe(this.tiers[named] ?? [])) return named;
+    const rank = this.tiers.findIndex(canServe);
     return rank === -1 ? null : rank;
   }
 
@@ -174,7 +177,8 @@ export class RouteCandidates {
     const judged = this.tiers[rank] ?? [];
     const { policy, api } = this.params;
     const isStrong = ({ candidate }: Judged) => task !== null && candidate.strengths.includes(task);
-    // The family of an unavailable model is unknown: it keeps its place, and appears among the rejected.
+    // The family of an unavailable model is unknown. It counts as native, so that it keeps its place and is reported
+    // among the rejected.
     const isNative = ({ model }: Judged) => policy.preferNativeApi && (model === null || isNativeTo(model, api));
     const weight = (one: Judged) => (isStrong(one) ? 2 : 0) + (isNative(one) ? 1 : 0);
     // The sort is stable, so equals keep the policy's order.
@@ -220,7 +224,7 @@ function judge(candidate: RoutingCandidate, params: CandidateParams): Judged {
   return { candidate, model, rejection };
 }
 
-/** What an own key's provider charges is no concern of the wallet. */
+/** A model that an own key serves needs no price: its provider bills the organization, not the wallet. */
 function rejectByCost(model: Model, params: CandidateParams): RejectionReason | null {
   const own = params.ownKeysFor?.(model) ?? null;
   if (own !== null) return own === 'refuse' ? 'credential_unavailable' : null;
@@ -254,8 +258,9 @@ function isLargeEnough(
 }
 
 /**
- * No candidate seems large enough. A turn that has begun goes on all the same, and a token count may tell that it is
- * too long: the largest serves them. Others are refused (`isTooLarge`).
+ * Lets the largest of the candidates that are only too small serve. Two kinds of requests use it: a turn that has begun
+ * goes on all the same, and a token count may report that the conversation is too long. Others are refused
+ * (`isTooLarge`).
  */
 function withLargest(tiers: readonly (readonly Judged[])[]): readonly (readonly Judged[])[] {
   let largest: Judged | null = null;

@@ -1,6 +1,6 @@
 // How much of a body is encoded attachments (images, files, audio in base64), whose bytes say nothing of their tokens.
 
-/** Shorter runs are keys, hashes and signatures; longer words are in no text. */
+/** Shorter runs are keys, hashes and signatures; no text has a word of this length. */
 const RUN_BYTES_MIN = 1_024;
 /** A small body fits every model, whatever it consists of. */
 const BODY_BYTES_MIN = 16_384;

@@ -4,7 +4,7 @@
 // The markers of Claude Code's reminders and bookkeeping, Codex's environment and skills, and opencode's and Cline's
 // plain texts come from recorded bodies; the others from the agents' published source or from public readers of their
 // transcripts. A marker counts only where agents put it, at the beginning of a line or of a part, so that a user may
-// write about it; two are agents' words wherever they stand. The time is linear in the text for any input: texts are
+// write about it; two elements (INLINE_TAGS) count anywhere. The time is linear in the text for any input: texts are
 // searched, never matched against a pattern.
 
 /** Elements in which agents wrap their own words; nothing inside was written by the user. */

@@ -16,7 +16,7 @@ const INSTRUCTIONS_HEAD_UNITS = 200;
 const BILLING_LINE = 'x-anthropic-billing-header:';
 
 export class ConversationReader {
-  /** Of every message with human text. */
+  /** The human text of each message that has any. */
   private readonly texts: string[] = [];
   /** Where the messages of the latest turn begin, and those of the turn before it. */
   private turnStart = 0;
@@ -81,8 +81,8 @@ export class ConversationReader {
   }
 
   /**
-   * A turn is named by its own words, and by how often they have been said, and not by what else the history holds: a
-   * client may cut that, compact it or leave it to the provider.
+   * The name of a turn is a hash of its own texts and of how often its last text has occurred. The rest of the history
+   * does not count, since a client may cut it, compact it or leave it to the provider.
    */
   private nameTurn(start: number, end: number): string {
     const latest = this.texts[end - 1];

@@ -38,7 +38,7 @@ export interface PreparedConversation {
   readonly previousResponseId: string | null;
   /** `signed`: the history contains reasoning that only the model (or provider) that produced it can read. */
   readonly reasoning: 'none' | 'signed';
-  /** Of the body, without encoded attachments: what the number of tokens is estimated from. */
+  /** Size of the body without encoded attachments, from which the number of tokens is estimated. */
   readonly textBytes: number;
   /** An earlier human message was answered. */
   readonly isFollowUp: boolean;

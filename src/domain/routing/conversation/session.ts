@@ -10,8 +10,8 @@ export interface Session {
 }
 
 /**
- * Tried in this order. `x-client-request-id` is not among them: Codex sends its session in it, but others a new id for
- * each request. Codex's subagents share its `session-id` and have a `thread-id` of their own.
+ * Tried in this order. `x-client-request-id` is not among them: Codex sends its session in it, but other clients send a
+ * new id with each request. Codex's subagents share its `session-id` and have a `thread-id` of their own.
  */
 export const SESSION_HEADERS: readonly string[] = [
   'x-session-id',

@@ -1,5 +1,5 @@
-// Compares a deployment's price in a configuration file with a listed one, term by term, and makes the one that takes
-// the listed amounts over. What a list cannot know (service tiers, speeds, regions, factors) stays as it is.
+// Compares a deployment's price in a configuration file with a listed one, term by term, and writes the file's price
+// with the listed amounts. Terms that a list cannot have (service tiers, speeds, regions, factors) stay as they are.
 
 import { pricesSchema, readPrice, writeRates, writeTerms } from '../configuration/schema/price-schema.ts';
 import type { ModelKind } from '../models/apis.ts';
@@ -7,7 +7,7 @@ import type { PriceWords } from './listed-price.ts';
 
 export interface PriceDifference {
   readonly term: string;
-  /** As text; null: there is none. */
+  /** As text; null: the price does not have the term. */
   readonly own: string | null;
   readonly listed: string | null;
 }
@@ -31,11 +31,11 @@ const RATE_TERMS = [
   'output_audio',
   'request',
 ];
-/** A list that does not have these says that they are not. */
+/** Terms that are compared as a whole. If the list lacks one, the listed price has none, and the file's is dropped. */
 const WHOLE_TERMS = ['from', 'between', 'tiers'];
 const SEARCH = 'web_search';
 
-/** null: the file's price is not one. */
+/** null: the file's price is not valid. */
 export function comparePrices(
   own: unknown,
   listed: readonly PriceWords[],
@@ -62,9 +62,9 @@ export function comparePrices(
 }
 
 interface Entry {
-  /** As it is written. */
+  /** As the file or the list writes it. */
   readonly words: PriceWords;
-  /** In the one way in which the same price is always written. */
+  /** In canonical form: equal prices are written in the same way. */
   readonly canonical: PriceWords;
 }
 
@@ -130,7 +130,10 @@ function searchOf({ calls }: PriceWords): CallWords | undefined {
   return typeof call === 'string' ? { usd: call } : call;
 }
 
-/** What the file lacks for searches that the list says are made unasked; null: nothing. Its greater maximum stays. */
+/**
+ * The terms that the file lacks although, by the list, the model searches without being asked; null: it lacks none. The
+ * greater of the two maxima counts.
+ */
 function unaskedTaken(
   own: CallWords | undefined,
   listed: CallWords | undefined,
@@ -143,7 +146,7 @@ function asText(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** Whatever is equal stays as it is written. */
+/** The file's price with the listed amounts. Terms that are equal stay as the file writes them. */
 function merge(own: Entry | undefined, listed: Entry): PriceWords {
   if (own === undefined) return listed.words;
   const isTaken = (term: string): boolean =>
@@ -159,7 +162,7 @@ function merge(own: Entry | undefined, listed: Entry): PriceWords {
   return calls === null ? merged : { ...merged, calls };
 }
 
-/** null: as they are. */
+/** null: the calls stay as the file writes them. */
 function mergeCalls(own: PriceWords, listed: PriceWords): object | null {
   const ownCalls = own['calls'] as Readonly<Record<string, unknown>> | undefined;
   const [present, search] = [searchOf(own), searchOf(listed)];

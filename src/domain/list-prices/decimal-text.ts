@@ -1,16 +1,16 @@
-// Moves the decimal point of numbers as they are written, so that no price passes through a float's arithmetic.
+// Moves the decimal point of written numbers, so that no price goes through float arithmetic.
 
 const NUMBER = /^(\d+)(?:\.(\d*))?(?:[eE]([+-]?\d{1,3}))?$/;
-/** A double has no more digits than these that are sure: what is behind them is noise (0.18000000000000002). */
+/** A double has this many reliable digits; the digits after them are noise (0.18000000000000002). */
 const SURE_DIGITS = 15;
 
 export interface DecimalText {
   readonly text: string;
-  /** It had more decimals than are possible, and is rounded up. */
+  /** The number had more decimals than `decimalsMax` and was rounded up. */
   readonly isRounded: boolean;
 }
 
-/** `text` times 10 to the `power`, with at most `decimalsMax` decimals; null: it is no number, or below zero. */
+/** `text` times 10 to the `power`, with at most `decimalsMax` decimals; null: it is not a number, or below zero. */
 export function scaleDecimal(text: string, power: number, decimalsMax: number): DecimalText | null {
   const [, whole, fraction = '', exponent = '0'] = NUMBER.exec(text.trim()) ?? [];
   if (whole === undefined) return null;
@@ -24,7 +24,7 @@ export function scaleDecimal(text: string, power: number, decimalsMax: number): 
   return { text: placePoint(isRounded ? kept + 1n : kept, decimals - dropped), isRounded };
 }
 
-/** The same of a number, without what is noise in it. */
+/** The same for a JavaScript number, without its unreliable digits. */
 export function scaleNumber(value: number, power: number, decimalsMax: number): DecimalText | null {
   return scaleDecimal(String(Number(value.toPrecision(SURE_DIGITS))), power, decimalsMax);
 }

@@ -1,11 +1,11 @@
-// A model as a list of published prices has it, whoever publishes the list.
+// A model in a list of published prices, in the same shape for every publisher of such lists.
 
 export interface ListedModel {
   readonly id: string;
   readonly name: string | null;
   readonly contextLength: number | null;
   readonly isDeprecated: boolean;
-  /** The last that is valid counts. */
+  /** The last valid one counts. */
   readonly prices: readonly ListedPrice[];
 }
 

@@ -1,4 +1,4 @@
-// Writes a listed price in the words of the configuration file, and says what of it has no words there.
+// Writes a listed price in the terms of the configuration file, and notes what the file has no term for.
 
 import type { ModelKind } from '../models/apis.ts';
 import { scaleNumber } from './decimal-text.ts';
@@ -8,10 +8,10 @@ import type { ListedAmount, ListedModel, ListedPrice } from './listed-model.ts';
 export type PriceWords = Readonly<Record<string, unknown>>;
 
 export interface WrittenPrices {
-  /** One, nearly always; several where the price changes with the date or the hour. */
+  /** Usually one; several if the price changes with the date or the hour. */
   readonly prices: readonly PriceWords[];
   readonly kind: ModelKind;
-  /** What is not in `prices`, or not quite. */
+  /** What `prices` leaves out or rounds. */
   readonly notes: readonly string[];
 }
 
@@ -33,18 +33,18 @@ const USD_DECIMALS = 12;
 const PER_THOUSAND = -3;
 const SEARCHES = 'web_searches_kcount';
 const REQUESTS = 'requests_kcount';
-/** How many searches are held for where a request does not say. */
+/** How many searches a hold covers if a request sets no limit. */
 const SEARCHES_HELD = 10;
-/** Perplexity's models search in every request, those for deep research some dozens of times. */
+/** Perplexity's models search in every request; its deep-research models do so some dozens of times. */
 const UNASKED = { model: /^sonar(?:-|$)/, held: 50 } as const;
 
-/** null: it is not priced by tokens. What has been replaced before `nowMs` is left out. */
+/** null: the model is not priced by tokens. Prices that were replaced before `nowMs` are left out. */
 export function writeListedPrices(model: ListedModel, nowMs: number): WrittenPrices | null {
   const listed = stillValid(model.prices, nowMs);
   const [first] = listed;
   if (first?.amounts['input_mtok'] === undefined) return null;
   const isEmbedding = first.amounts['output_mtok'] === undefined;
-  // What makes images or sound is not served as text.
+  // A model that makes images or sound is not served as text.
   if (isEmbedding && Object.keys(first.amounts).some((name) => name.startsWith('output_'))) return null;
   const notes = new Set<string>();
   const search = UNASKED.model.test(model.id) ? { max: UNASKED.held, unasked: true as const } : { max: SEARCHES_HELD };
@@ -52,7 +52,7 @@ export function writeListedPrices(model: ListedModel, nowMs: number): WrittenPri
   return { prices: written, kind: isEmbedding ? 'embedding' : 'text', notes: [...notes] };
 }
 
-/** From the last price on that is valid now at every hour. It begins the list, so its date says nothing any more. */
+/** The prices from the last one on that is valid now at every hour. It begins the list, so its date is dropped. */
 function stillValid(prices: readonly ListedPrice[], nowMs: number): readonly ListedPrice[] {
   const base = prices.findLastIndex(
     ({ from, between }) => between === null && (from === null || Date.parse(from) <= nowMs),
@@ -62,7 +62,7 @@ function stillValid(prices: readonly ListedPrice[], nowMs: number): readonly Lis
   let from: string | null = null;
   return [
     { ...first, from: null, between: null },
-    // Each is valid no sooner than what it replaces.
+    // A later price becomes valid no sooner than the one before it.
     ...later.map((price) => {
       if (price.from !== null && Date.parse(price.from) > nowMs) from = price.from;
       return { ...price, from };
@@ -70,7 +70,7 @@ function stillValid(prices: readonly ListedPrice[], nowMs: number): readonly Lis
   ];
 }
 
-/** `search`: how its calls are held for, where they have a price. */
+/** `search`: by which terms a hold covers searches, if they have a price. */
 function writePrice({ from, between, amounts }: ListedPrice, search: PriceWords, notes: Set<string>): PriceWords {
   const known = new Set([...Object.keys(RATES), SEARCHES, REQUESTS]);
   for (const name of Object.keys(amounts))
@@ -105,7 +105,10 @@ function baseOf(amount: ListedAmount): number {
   return typeof amount === 'number' ? amount : amount.base;
 }
 
-/** At each threshold all amounts that have reached one. The list's are for more input than `start`, ours from it on. */
+/**
+ * One tier per threshold, with every rate that has a tier at or below it. A listed tier is for more input than `start`,
+ * a tier of the file begins at `from_input`.
+ */
 function writeTiers(amounts: ListedPrice['amounts'], rate: (value: number) => string): PriceWords {
   const tiered = RATE_ROWS.flatMap(([listed, name]) => {
     const amount = amounts[listed];

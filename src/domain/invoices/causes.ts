@@ -27,7 +27,7 @@ export type CauseKind = keyof typeof CAUSES;
 
 export interface Cause {
   readonly kind: CauseKind;
-  /** What speaks for it, in one sentence without a full stop. */
+  /** The evidence for this cause, as one sentence without a full stop. */
   readonly evidence: string;
   /** The part of the difference in money that it explains, in pico-dollars; null: not known. */
   readonly cost: bigint | null;

@@ -1,5 +1,5 @@
-// Compares a provider's account with our records: what each row differs by, why that may be, and whether it is within
-// what is tolerated.
+// Compares a provider's export ("theirs") with our records ("ours"): the difference of each row, its likely causes, and
+// whether it is within the tolerance.
 
 import { nearestNames } from '../list-prices/nearest-names.ts';
 import type { Cause } from './causes.ts';
@@ -7,13 +7,13 @@ import { absolute, explainCost, servedOtherwise, stepsOf } from './explain-cost.
 import { explainUsage, isMeasured, sumRequests } from './explain-usage.ts';
 import type { CostLine, Invoice } from './invoice.ts';
 import { ALL, type CompareParams, findRows, type InvoiceRow, ownUses, type RowsFound } from './invoice-rows.ts';
-import { addMeters, describeMeters, isNothing, METERS, type Meters, NO_METERS } from './meters.ts';
-import { sameness } from './pair-names.ts';
+import { addMeters, describeMeters, isNothing, METERS, type Meters, NO_METERS, sumMeters } from './meters.ts';
+import { SAME_FROM, sameness } from './pair-names.ts';
 import { costAt, unitPrice } from './rate-recorded.ts';
 import { credentialOf, type RecordedUsage } from './recorded-usage.ts';
 
 export interface Side {
-  /** null: they do not say. */
+  /** null: the export does not say. */
   readonly meters: Meters | null;
   readonly requests: number | null;
   readonly cost: bigint | null;
@@ -25,20 +25,23 @@ export interface ComparedRow {
   readonly key: string;
   readonly ours: Side;
   readonly theirs: Side;
-  /** Theirs less ours, in pico-dollars: of what they ask; where the export has no costs, what the counts are worth. */
+  /**
+   * Theirs less ours, in pico-dollars: the difference of the costs or, if the export has none, the value of the
+   * difference in counts at our prices.
+   */
   readonly difference: bigint;
   /** The likeliest first; none: nothing differs. */
   readonly causes: readonly Cause[];
   readonly isWithin: boolean;
 }
 
-/** What a row may differ by: an amount, or thousandths of a percent of the greater side. */
+/** How much the sides of a row may differ: by an amount, or by thousandths of a percent of the greater side. */
 export type Tolerance = { readonly amount: bigint } | { readonly milliPercent: bigint };
 
 export interface Comparison {
   readonly rows: readonly ComparedRow[];
   readonly notes: readonly string[];
-  /** Of what they ask; without costs, null. */
+  /** The sum of their costs; null: the export has no costs. */
   readonly theirs: bigint | null;
   readonly ours: bigint;
   readonly isWithin: boolean;
@@ -65,7 +68,9 @@ export function compareInvoice(given: CompareParams, tolerance: Tolerance): Comp
   };
 }
 
-/** How exact an export is, its amounts tell together: one by one, zeros at their ends are not written. */
+/**
+ * The most exact amount tells how exact all amounts of the export are: trailing zeros of the others are not written.
+ */
 function withFinestStep(invoice: Invoice): Invoice {
   const [first, ...others] = invoice.costs;
   if (first === undefined) return invoice;
@@ -85,13 +90,13 @@ function compareRow(row: InvoiceRow, all: Compared, tolerance: Tolerance): Compa
   const asked = row.costs === null ? null : costOf(row.costs);
   const difference = asked === null ? worthOf(delta, row, all) : asked - own;
   const causes = isSame(row, delta, difference) ? [] : explainRow(row, difference, all);
-  const theirMeters = row.usage?.reduce((sum, { meters }) => addMeters(sum, meters), NO_METERS) ?? null;
+  const theirMeters = row.usage === null ? null : sumMeters(row.usage);
   return {
     day: all.days[row.day]?.label ?? '',
     model: row.model,
     key: row.key,
     ours: {
-      meters: measured.reduce((sum, { meters }) => addMeters(sum, meters), NO_METERS),
+      meters: sumMeters(measured),
       requests: sumRequests(measured),
       cost: own,
     },
@@ -102,7 +107,7 @@ function compareRow(row: InvoiceRow, all: Compared, tolerance: Tolerance): Compa
   };
 }
 
-/** Nothing is tolerated of a difference whose amount is zero because nobody knows it. */
+/** A difference of zero here means that its amount is unknown, so it is never tolerated. */
 function isTolerated(difference: bigint, ours: bigint, theirs: bigint, tolerance: Tolerance): boolean {
   if (difference === 0n) return false;
   if ('amount' in tolerance) return absolute(difference) <= tolerance.amount;
@@ -116,7 +121,10 @@ function isSame(row: InvoiceRow, delta: Meters, difference: bigint): boolean {
   return servedOtherwise(row).length === 0;
 }
 
-/** A unit of the last digit of each amount of theirs; of ours, what is less than a pico-dollar of each request. */
+/**
+ * Rounding may account for one unit in the last digit of each of their amounts, and for up to a pico-dollar of each of
+ * our requests.
+ */
 function roundingOf(row: InvoiceRow, costs: readonly CostLine[]): bigint {
   return stepsOf(costs) + BigInt(sumRequests(row.ours) + METERS.length);
 }
@@ -139,7 +147,7 @@ function explainRow(row: InvoiceRow, difference: bigint, all: Compared): readonl
   return [...causes, ...explainCost({ ours, usage: row.usage, costs, prices: all.prices, rest, rounding })];
 }
 
-/** What the whole row is about: a day, a key, a model, or no usage of a model at all. */
+/** A cause that explains the whole row: its day, its key, its model, or a charge for something else than a model. */
 function wholeRowCause(row: InvoiceRow, cost: bigint, all: Compared): Cause | null {
   const day = all.days[row.day];
   const hasTheirs = (row.usage?.length ?? 0) + (row.costs?.length ?? 0) > 0;
@@ -175,12 +183,10 @@ function describeKey({ key, usage }: InvoiceRow, { found }: Compared): string {
   const alike = [...ownUses(found.others)].find(([, use]) => sameness(use, uses) >= SAME_FROM);
   if (alike !== undefined)
     return `it is used as the organization's own key ${alike[0]} is, whose bill this then is: --key ${key}=${alike[0]}`;
-  const used = usage?.reduce((sum, { meters }) => addMeters(sum, meters), NO_METERS) ?? NO_METERS;
+  const used = sumMeters(usage ?? []);
   const told = isNothing(used) ? '' : `: ${describeMeters(used)}`;
   return `the key ${key} is none of ours by name or use${told}; --key ${key}=OURS, if it is`;
 }
-
-const SAME_FROM = 0.5;
 
 function describeModel({ model }: InvoiceRow, { recorded }: Compared): string {
   const near = nearestNames(model, [...new Set(recorded.map(({ providerModel }) => providerModel))]);
@@ -195,14 +201,12 @@ function usageDifference(row: InvoiceRow, all: Compared) {
   const isRows = ({ providerModel, ...usage }: RecordedUsage): boolean =>
     (row.model === providerModel || row.model === ALL) && (row.key === credentialOf(usage) || row.key === ALL);
   const edges = all.found.recorded.filter((usage) => usage.isAtEdge && isRows(usage));
-  const sum = (usages: readonly RecordedUsage[]): Meters =>
-    usages.reduce((total, { meters }) => addMeters(total, meters), NO_METERS);
   return {
     delta: all.deltas.get(row) ?? NO_METERS,
     ours: row.ours,
     theirRequests: theirRequests(row),
-    edge: sum(edges.filter(({ day }) => day === row.day)),
-    edgeBeside: sum(edges.filter(({ day }) => Math.abs(day - row.day) === 1)),
+    edge: sumMeters(edges.filter(({ day }) => day === row.day)),
+    edgeBeside: sumMeters(edges.filter(({ day }) => Math.abs(day - row.day) === 1)),
     deltaBeside: beside.reduce((total, other) => addMeters(total, all.deltas.get(other) ?? NO_METERS), NO_METERS),
     isBesideCompared: row.day > 0 && row.day < all.days.length - 1,
   };
@@ -210,8 +214,7 @@ function usageDifference(row: InvoiceRow, all: Compared) {
 
 function deltaOf({ usage, ours }: InvoiceRow): Meters {
   if (usage === null) return NO_METERS;
-  const theirs = usage.reduce((sum, { meters }) => addMeters(sum, meters), NO_METERS);
-  return ours.filter(isMeasured).reduce((sum, { meters }) => addMeters(sum, meters, -1), theirs);
+  return addMeters(sumMeters(usage), sumMeters(ours.filter(isMeasured)), -1);
 }
 
 function theirRequests({ usage }: InvoiceRow): number | null {
@@ -219,7 +222,10 @@ function theirRequests({ usage }: InvoiceRow): number | null {
   return usage.reduce((sum, { requests }) => sum + (requests ?? 0), 0);
 }
 
-/** By our prices of the same row; of a model that has none there, by those of any other day. */
+/**
+ * The value of these counts at our prices of the same row; if a meter has none there, at our prices of the model on any
+ * other day.
+ */
 function worthOf(meters: Meters, { ours, model }: InvoiceRow, { found, prices }: Compared): bigint {
   const alike = found.recorded.filter(({ providerModel }) => providerModel === model || model === ALL);
   return METERS.reduce((sum, meter) => {

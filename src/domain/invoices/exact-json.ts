@@ -1,5 +1,6 @@
 // Reads a file of one or several JSON values, such as the pages of an API that were saved one behind the other. Numbers
-// keep their digits: only whole ones that a number holds exactly become numbers, all others stay text.
+// keep their digits: only whole numbers of up to 15 digits, which a float holds exactly, become numbers; all others
+// stay text.
 
 import { parse as findFaults, type ParseError, printParseErrorCode } from 'jsonc-parser';
 
@@ -20,7 +21,7 @@ const TEXT_OR_BRACKET = /["[\]{}]/g;
 const END_OF_TEXT = /[^\\](?:\\\\)*"/g;
 const WHOLE = /^-?\d{1,15}$/;
 
-/** What stands between two values is white space or a comma. */
+/** Values are separated by white space or commas. */
 export function readJsonValues(text: string): JsonValues {
   const values: unknown[] = [];
   let at = text.startsWith('\ufeff') ? 1 : 0;
@@ -46,7 +47,7 @@ function skipSpace(text: string, from: number): number {
   return at;
 }
 
-/** Behind the object or array that begins here, or where it goes wrong. */
+/** The index after the object or array that begins at `start`, or where and why it cannot be read. */
 function endOfValue(text: string, start: number): number | { readonly at: number; readonly problem: string } {
   const first = text[start];
   if (first !== '{' && first !== '[') return { at: start, problem: 'expected { or [, which begin a page of an export' };
@@ -58,7 +59,7 @@ function endOfValue(text: string, start: number): number | { readonly at: number
     if (found === null) return { at: text.length, problem: 'the file ends within a page: it is cut' };
     at = found.index;
     if (found[0] === '"') {
-      // From the quote on, so that an empty text has a character before its end.
+      // The search begins at the opening quote, so that an empty text, too, has a character before its closing quote.
       END_OF_TEXT.lastIndex = at;
       const end = END_OF_TEXT.exec(text);
       if (end === null) return { at, problem: 'a text has no end: the file is cut' };
@@ -82,7 +83,7 @@ function parse(
   try {
     return { ok: true, value: JSON.parse(page, keepDigits as (key: string, value: unknown) => unknown) };
   } catch {
-    // JSON.parse does not say where.
+    // JSON.parse does not say where the fault is.
     const faults: ParseError[] = [];
     findFaults(page, faults, { disallowComments: true });
     const [fault = { offset: 0, error: 1 as const }] = faults;

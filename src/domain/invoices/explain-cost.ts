@@ -1,5 +1,5 @@
-// Why a provider asks for another amount than our prices make of its own counts: a service tier, a long context, a
-// price. What the counts differ by is explained before (explain-usage.ts).
+// Explains why a provider's costs differ from its own counts at our prices: a service tier, a long context, another
+// price. Differences in the counts themselves are explained first (explain-usage.ts).
 
 import { PLAIN } from '../models/price.ts';
 import { formatUsdString } from '../money/format.ts';
@@ -15,13 +15,13 @@ export interface CostDifference {
   readonly usage: readonly UsageLine[] | null;
   readonly costs: readonly CostLine[];
   readonly prices: PricesByVersion;
-  /** What is not explained by now, in pico-dollars: theirs less ours. */
+  /** The part of the difference that is not explained yet, in pico-dollars: theirs less ours. */
   readonly rest: bigint;
-  /** What rounding may account for. */
+  /** How much rounding may account for, in pico-dollars. */
   readonly rounding: bigint;
 }
 
-/** Each takes from the rest what it explains. */
+/** Each explanation subtracts what it explains from the rest. */
 export function explainCost(difference: CostDifference): readonly Cause[] {
   const causes: Cause[] = [];
   let { rest } = difference;
@@ -61,7 +61,7 @@ interface PriceFound {
   readonly differs: bigint;
 }
 
-/** Of each meter that they tell apart: what they ask for it, by what we would. */
+/** Compares their cost of each meter that the export tells apart with our price for the same count. */
 const meterPrices: Explain = (difference) => {
   const { ours, usage, costs, prices } = difference;
   const measured = ours.filter(isMeasured);
@@ -87,12 +87,12 @@ const meterPrices: Explain = (difference) => {
   return [{ kind: 'price', evidence: shown, cost: total }];
 };
 
-/** Whether the export tells costs apart by what they are for. */
+/** Whether the export tells costs apart by meter. */
 function isApart(costs: readonly CostLine[]): boolean {
   return costs.some(({ meter }) => meter !== null && meter !== 'web_search');
 }
 
-/** By their own count; null: they do not say. */
+/** Their count of the meter; null: the export does not say. */
 function countOf(lines: readonly CostLine[], usage: readonly UsageLine[] | null, meter: Meter): number | null {
   const told = lines.every(({ quantity }) => quantity !== null);
   if (lines.length > 0 && told) return lines.reduce((sum, { quantity }) => sum + (quantity ?? 0), 0);
@@ -108,7 +108,7 @@ function describePrice({ meter, cost, count, own }: PriceFound): string {
 
 const SHOWN_STEP = 1_000_000n;
 
-/** To a millionth of a dollar: rounding of amounts makes further digits. */
+/** Rounded to a millionth of a dollar: further digits come from the rounding of amounts. */
 function rounded(cost: bigint, count: bigint): bigint {
   return nearest(cost, count * SHOWN_STEP) * SHOWN_STEP;
 }
@@ -117,7 +117,7 @@ function nearest(amount: bigint, divisor: bigint): bigint {
   return ((absolute(amount) * 2n + divisor) / (divisor * 2n)) * (amount < 0n ? -1n : 1n);
 }
 
-/** The service tier of our own price that makes what they ask; null: none. */
+/** The service tier at which our own price gives their cost; null: none. */
 function namedVariation(found: readonly PriceFound[], { ours, prices, costs }: CostDifference): string | null {
   const measured = ours.filter(isMeasured);
   const names = new Set([...prices.values()].flatMap(({ terms }) => Object.keys(terms?.serviceTiers ?? {})));
@@ -133,10 +133,16 @@ function namedVariation(found: readonly PriceFound[], { ours, prices, costs }: C
   return null;
 }
 
-/** Prices are whole thousandths of a dollar per million tokens: what divides so is a price, the rest is tokens. */
+/**
+ * Prices are usually whole thousandths of a dollar per million tokens. If their cost divided by our count is such a
+ * price, their price differs; else their count does.
+ */
 const USUAL_PRICE_STEP = 1_000n;
 
-/** The export tells no counts: by ours, theirs would be another price; or they count more, or less. */
+/**
+ * For an export without counts: either our counts give a price that is plausible, and so their price differs, or their
+ * counts differ.
+ */
 const costAlone: Explain = ({ ours, usage, costs, prices, rest }) => {
   if (usage !== null || costs.every(({ quantity }) => quantity !== null)) return [];
   const measured = ours.filter(isMeasured);
@@ -167,7 +173,7 @@ const costAlone: Explain = ({ ours, usage, costs, prices, rest }) => {
   return causes;
 };
 
-/** Nothing is told apart: only that all of it costs more, or less. */
+/** The export tells no meters apart, so only the whole cost can be said to be higher or lower. */
 const wholePrice: Explain = ({ ours, usage, costs, rest }) => {
   if (isApart(costs) || usage === null) return [];
   const own = ours.reduce((sum, { cost }) => sum + cost, 0n);
@@ -178,7 +184,7 @@ const wholePrice: Explain = ({ ours, usage, costs, rest }) => {
   return [{ kind: 'price', evidence, cost: rest }];
 };
 
-/** What was served otherwise than we recorded, by the tiers and contexts that the export tells apart. */
+/** Requests that were served with another tier or context than we recorded, as far as the export tells those apart. */
 export function servedOtherwise({
   ours,
   usage,
@@ -229,10 +235,10 @@ function plainTier(tier: string | null): string {
   return tier === null || PLAIN.serviceTiers.includes(tier) ? '' : tier;
 }
 
-/** Images and searches are served in no tier and in no context. */
+/** Images and searches have no tier and no context. */
 const TOKEN_METERS = METERS.filter((meter) => meter !== 'image' && meter !== 'web_search');
 
-/** Tokens by name. */
+/** The sum of tokens for each name. */
 function totals<Line extends { readonly meters: UsageLine['meters'] }>(
   lines: readonly Line[],
   nameOf: (line: Line) => string,

@@ -1,5 +1,5 @@
-// Why a provider's counts differ from ours: each cause takes from the difference what it explains, and those that prove
-// themselves (the same tokens elsewhere) come before those that only could be.
+// Explains why a provider's counts differ from ours. Each cause subtracts what it explains from the difference; causes
+// that can be shown (the same tokens elsewhere) come before causes that are only possible.
 
 import type { CauseKind } from './causes.ts';
 import { addMeters, describeMeters, grouped, isNothing, METERS, type Meter, type Meters, mapMeters } from './meters.ts';
@@ -9,21 +9,21 @@ export interface UsageDifference {
   /** Theirs less ours. */
   readonly delta: Meters;
   readonly ours: readonly RecordedUsage[];
-  /** null: they do not say. */
+  /** null: the export does not say. */
   readonly theirRequests: number | null;
-  /** Ours that touch midnight, of this day and of those beside it. */
+  /** Our usage close to midnight, on this day and on the days beside it. */
   readonly edge: Meters;
   readonly edgeBeside: Meters;
-  /** What the days beside differ by, in the same model and key. */
+  /** Theirs less ours on the days beside, for the same model and key. */
   readonly deltaBeside: Meters;
-  /** False: a day beside is not compared, so what it differs by is not known. */
+  /** False: a day beside is not compared, so its difference is not known. */
   readonly isBesideCompared: boolean;
 }
 
 export interface ExplainedUsage {
   readonly kind: CauseKind;
   readonly evidence: string;
-  /** The part that it explains. */
+  /** The part of the difference that the cause explains. */
   readonly part: Meters;
 }
 
@@ -44,7 +44,7 @@ export function explainUsage(difference: UsageDifference): readonly ExplainedUsa
 
 type Explain = (difference: UsageDifference) => ExplainedUsage | null;
 
-/** The same input in all, in other parts. */
+/** The total input is equal, but it is divided differently between its meters. */
 const dividedInput: Explain = ({ delta }) => {
   const sum = INPUTS.reduce((total, meter) => total + delta[meter], 0);
   const part = mapMeters((meter) => (INPUTS.includes(meter) ? delta[meter] : 0));
@@ -57,7 +57,9 @@ const dividedInput: Explain = ({ delta }) => {
   };
 };
 
-/** What one day has too much, a day beside has too little; and requests at midnight account for it. */
+/**
+ * One day has as much too much as a day beside has too little, and requests at midnight are enough to account for it.
+ */
 const dayEdge: Explain = ({ delta, deltaBeside, isBesideCompared, edge, edgeBeside }) => {
   const isMoved = METERS.every((meter) => {
     const moved = delta[meter];
@@ -75,7 +77,7 @@ const counted: Explain = ({ delta, ours }) => {
   const guesses = ours.filter(({ known }) => known === 'counted');
   const requests = sumRequests(guesses);
   if (requests === 0) return null;
-  // A count is of what was relayed; what the provider still made after the client had left is not in it.
+  // Our count covers what was relayed, not what the provider still produced after the client had left.
   const part = mapMeters((meter) => (hasMeter(guesses, meter) ? delta[meter] : 0));
   const evidence = `${times(requests)} of ours reported no usage, and what was relayed was counted instead`;
   return { kind: 'counted', evidence, part };
@@ -148,7 +150,7 @@ export function outcomesOf(usages: readonly RecordedUsage[]): string {
 }
 
 function hasMeter(usages: readonly RecordedUsage[], meter: Meter): boolean {
-  // An own count knows input and output, and not what of the input the provider had cached.
+  // Our own count has input and output, but cannot tell which part of the input the provider had cached.
   return INPUTS.includes(meter) || meter === 'output' || usages.some(({ meters }) => meters[meter] > 0);
 }
 

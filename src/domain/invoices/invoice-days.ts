@@ -1,12 +1,14 @@
-// The days that an invoice is compared by: the export's own, which are UTC's unless it was asked for another zone, and
-// between them those that it leaves out.
+// Finds the days by which an invoice is compared: the days of the export, which are UTC days unless another zone was
+// requested, and the days between them that the export leaves out.
 
 import { DAY_MS } from '../../platform/durations.ts';
 import type { Bucket, Invoice } from './invoice.ts';
 
-/** A day on which clocks change has 25 hours. */
+/** A day on which clocks are set back has 25 hours. */
 const DAY_MS_MAX = 25 * 3_600_000;
-/** What is shorter is an hour or a minute, and belongs to its day. */
+/**
+ * A shorter bucket is an hour or a minute and belongs to its day; a day on which clocks are set forward has 23 hours.
+ */
 const DAY_MS_MIN = 23 * 3_600_000;
 const DAYS_MAX = 400;
 
@@ -15,7 +17,7 @@ export interface InvoiceDay {
   readonly untilMs: number;
   /** `2026-11-01`, or a moment where days do not begin at midnight of UTC. */
   readonly label: string;
-  /** The export has it. */
+  /** The export has a bucket for the day. */
   readonly isCovered: boolean;
 }
 
@@ -56,7 +58,7 @@ export function findDays({ invoice, fromMs, untilMs }: DaysParams): DaysFound {
   return { ok: true, days };
 }
 
-/** Of a bucket that is shorter, the day of UTC that it lies in. */
+/** The bucket itself if it is a day, else the UTC day that contains it. */
 function dayOf(bucket: Bucket): Bucket {
   if (bucket.untilMs - bucket.fromMs >= DAY_MS_MIN) return bucket;
   const fromMs = Math.floor(bucket.fromMs / DAY_MS) * DAY_MS;

@@ -1,15 +1,19 @@
-// Puts a provider's account and our records side by side: a row for each day, model and key that both tell apart.
+// Puts a provider's export ("theirs") and our records ("ours") side by side: a row for each day, model and key that
+// both tell apart.
 
 import type { CostLine, Invoice, UsageLine } from './invoice.ts';
 import { dayAt, type InvoiceDay } from './invoice-days.ts';
-import { METERS, type Meter } from './meters.ts';
+import { METERS, NO_METERS } from './meters.ts';
 import { pairKeys, pairModels, type UseByCell } from './pair-names.ts';
 import { meterCost, type PricesByVersion } from './rate-recorded.ts';
 import { credentialOf, type RecordedUsage } from './recorded-usage.ts';
 
 /** Stands for all models or keys, where an export does not tell them apart. */
 export const ALL = '*';
-/** Theirs, where others have a key: what was not used with any, such as their own pages. */
+/**
+ * The key of their lines without one, in an export that has keys: usage without an API key, such as on the provider's
+ * own pages.
+ */
 const NO_KEY = '(none)';
 /** Calls of tools are billed apart from the models that made them. */
 const WEB_SEARCH = 'web_search';
@@ -19,7 +23,7 @@ export interface CompareParams {
   readonly days: readonly InvoiceDay[];
   readonly recorded: readonly RecordedUsage[];
   readonly prices: PricesByVersion;
-  /** Ours by theirs, as it was told. */
+  /** Our name for each of their names, as the user gave them. */
   readonly models: ReadonlyMap<string, string>;
   readonly keys: ReadonlyMap<string, string>;
 }
@@ -27,7 +31,7 @@ export interface CompareParams {
 export interface InvoiceRow {
   /** Index of the day. */
   readonly day: number;
-  /** Our name, or theirs where it is not known here. */
+  /** Our name, or theirs if it is unknown here. */
   readonly model: string;
   readonly key: string;
   readonly isModelKnown: boolean;
@@ -36,18 +40,21 @@ export interface InvoiceRow {
   /** null: the export does not tell this apart. */
   readonly usage: readonly UsageLine[] | null;
   readonly costs: readonly CostLine[] | null;
-  /** Only what the calls of a tool cost. */
+  /** The row has only the calls of a tool. */
   readonly isCalls: boolean;
 }
 
 export interface RowsFound {
   readonly rows: readonly InvoiceRow[];
-  /** What is compared: the service's keys, and own keys that a key of theirs is. */
+  /**
+   * The records that are compared: those of the service's keys, and of own keys that were paired with a key of the
+   * export.
+   */
   readonly recorded: readonly RecordedUsage[];
-  /** Own keys' uses, which are on other bills. */
+  /** The records of other own keys, which are on other bills. */
   readonly others: readonly RecordedUsage[];
   readonly notes: readonly string[];
-  /** Of what a key of theirs was used for, by day and model. */
+  /** The use of one of their keys, by day and model. */
   useOf(key: string): UseByCell;
 }
 
@@ -67,7 +74,7 @@ export function findRows(params: CompareParams): RowsFound {
     [...new Set(recorded.map(({ providerModel }) => providerModel))],
     params.models,
   );
-  // By what was used, or where only costs know keys, by what that cost.
+  // Keys are paired by usage or, if only the costs have keys, by cost.
   const hasUsage = dimensionsOf(lines.usage).hasKey;
   const uses = usesByKey(hasUsage ? lines.usage : lines.costs, models.ours);
   const own = recorded.filter(({ credentialId }) => credentialId === null);
@@ -85,7 +92,7 @@ export function findRows(params: CompareParams): RowsFound {
   };
 }
 
-/** OpenAI has an export of its own for searches. */
+/** Whether the export includes searches: OpenAI has a separate export for them. */
 function tellsCalls({ vendor, usage, costs }: Invoice): boolean {
   return vendor !== 'openai' || costs.length > 0 || usage.some(({ meters }) => meters.web_search > 0);
 }
@@ -107,17 +114,13 @@ function withDays({ usage, costs }: Invoice, days: readonly InvoiceDay[]): Lines
   return { usage: dated(usage.length > 0 ? usage : quantities(costs)), costs: datedCosts };
 }
 
-/** A cost that says of how much it is the price tells the usage as well. */
+/** Usage that is taken from costs, if every cost of a model's meter has a quantity. */
 function quantities(costs: readonly CostLine[]): readonly UsageLine[] {
   const told = costs.every(({ meter, quantity, model }) => meter === null || model === null || quantity !== null);
   if (!told) return [];
   return costs.flatMap(({ meter, quantity, model, bucket, key, tier, isLong }): UsageLine[] => {
     if (meter === null || quantity === null || model === null) return [];
-    const meters = Object.fromEntries(METERS.map((one) => [one, one === meter ? quantity : 0])) as Record<
-      Meter,
-      number
-    >;
-    return [{ bucket, model, key, tier, isLong, meters, requests: null }];
+    return [{ bucket, model, key, tier, isLong, meters: { ...NO_METERS, [meter]: quantity }, requests: null }];
   });
 }
 
@@ -133,10 +136,13 @@ interface Table extends Dimensions {
   readonly costs: readonly Dated<CostLine>[] | null;
 }
 
-/** One table where costs are told apart as far as usage is; else one of usage, and one of costs with what fits. */
+/**
+ * One table if the costs have as many dimensions as the usage; else a table of usage, and a table of costs, with the
+ * usage beside them if it has their dimensions.
+ */
 function tablesOf({ usage, costs }: Lines): readonly Table[] {
   const used = dimensionsOf(usage);
-  // The export of costs may know no keys; if there is but one, it is that.
+  // The export of costs may have no keys. If the usage has only one key, the costs are that key's.
   const onlyKey = new Set(usage.map(({ line }) => line.key)).size === 1 ? (usage[0]?.line.key ?? null) : null;
   const keyed = costs.map(({ day, line }) => ({ day, line: { ...line, key: line.key ?? onlyKey } }));
   const cost = dimensionsOf(keyed);
@@ -194,7 +200,7 @@ function rowsOf(table: Table, { days, recorded, prices }: CompareParams, names: 
   return [...rows.values()].map(({ place, ours, usage, costs }) => ({
     ...place,
     ours,
-    // What has a cost and no usage at all is of an export of usage that was not given, as OpenAI's of images.
+    // A row with a cost and no usage belongs to an export of usage that was not given, such as OpenAI's of images.
     usage: table.usage === null || place.isCalls || (usage.length === 0 && costs.length > 0) ? null : usage,
     costs: table.costs === null ? null : costs,
   }));
@@ -210,14 +216,14 @@ function placeOfLine(day: number, line: UsageLine | CostLine, table: Dimensions,
     day,
     model,
     key,
-    // What is for no model is nothing that we could know by its name.
+    // A line without a model cannot have an unknown model.
     isModelKnown: !table.hasModel || isCalls || line.model === null || names.models.has(line.model),
     isKeyKnown: !table.hasKey || names.keys.has(theirKey),
     isCalls,
   };
 }
 
-/** The calls have a row of their own where money is compared. */
+/** Searches have a row of their own if costs are compared. */
 function withoutCalls(line: UsageLine, { hasModel, costs }: Table): UsageLine {
   return hasModel && costs !== null ? { ...line, meters: { ...line.meters, web_search: 0 } } : line;
 }
@@ -228,10 +234,17 @@ function splitCalls(
 ): readonly [model: RecordedUsage, calls: RecordedUsage] {
   const cost = meterCost(usage, WEB_SEARCH, prices) ?? 0n;
   const { web_search: calls, ...tokens } = usage.meters;
-  const none = Object.fromEntries(METERS.map((meter) => [meter, 0])) as Record<Meter, number>;
   return [
     { ...usage, meters: { ...tokens, web_search: 0 }, cost: usage.cost - cost },
-    { ...usage, meters: { ...none, web_search: calls }, cost, requests: 0, unrated: 0, suspected: 0, suspense: 0n },
+    {
+      ...usage,
+      meters: { ...NO_METERS, web_search: calls },
+      cost,
+      requests: 0,
+      unrated: 0,
+      suspected: 0,
+      suspense: 0n,
+    },
   ];
 }
 

@@ -1,4 +1,4 @@
-// A provider's own account of what was used and what it costs, as its exports have it, in the same shape for all.
+// A provider's own account of usage and costs, read from its exports, in the same shape for all providers.
 
 import type { PicoUsd } from '../money/pico-usd.ts';
 import type { JsonFault } from './exact-json.ts';
@@ -7,15 +7,15 @@ import type { Meter, Meters } from './meters.ts';
 export const VENDORS = ['openai', 'anthropic'] as const;
 export type Vendor = (typeof VENDORS)[number];
 
-/** A stretch of time that the provider sums up, in milliseconds since 1970. */
+/** A period whose usage or costs the provider sums up, in milliseconds since 1970. */
 export interface Bucket {
   readonly fromMs: number;
   readonly untilMs: number;
 }
 
-/** How a provider says that it served requests. null: its export was not asked to tell that apart. */
+/** How a provider says that it served requests. null: the export does not tell that apart. */
 export interface ServedAs {
-  /** `batch` too. */
+  /** The service tier, or `batch`. */
   readonly tier: string | null;
   readonly isLong: boolean | null;
 }
@@ -27,30 +27,30 @@ export interface UsageLine extends ServedAs {
   readonly model: string | null;
   readonly key: string | null;
   readonly meters: Meters;
-  /** null: it does not say. */
+  /** null: the export does not say. */
   readonly requests: number | null;
 }
 
 /** What is to be paid for a bucket. Negative: a credit. */
 export interface CostLine extends ServedAs {
   readonly bucket: Bucket;
-  /** null: not told apart, or for no model: then `description` says for what. */
+  /** null: not told apart, or the cost is for no model, and `description` says what it is for. */
   readonly model: string | null;
   readonly key: string | null;
   /** null: not told apart, or none of ours. */
   readonly meter: Meter | null;
-  /** Of the meter; null: it does not say. */
+  /** The quantity of the meter; null: the export does not say. */
   readonly quantity: number | null;
   readonly cost: PicoUsd;
   /** What the last digit of the amount stands for. */
   readonly step: PicoUsd;
-  /** The provider's words for it; null: not told apart. */
+  /** The provider's description of the cost; null: not told apart. */
   readonly description: string | null;
 }
 
 export interface Invoice {
   readonly vendor: Vendor;
-  /** All that the export covers, those without any usage too. */
+  /** All buckets that the export covers, including those without usage. */
   readonly buckets: readonly Bucket[];
   readonly usage: readonly UsageLine[];
   readonly costs: readonly CostLine[];
@@ -62,7 +62,7 @@ export type InvoiceRead =
   | { readonly ok: true; readonly invoice: Invoice }
   | { readonly ok: false; readonly problem: string };
 
-/** Where in the file, as a sentence can have it. */
+/** The fault and its place in the file, in the form of a message. */
 export function describeFault({ line, column, problem }: JsonFault): string {
   return `line ${line}, column ${column}: ${problem}`;
 }

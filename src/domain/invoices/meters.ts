@@ -1,5 +1,5 @@
-// What providers bill apart, and the prices that we have for each: the names are those of a price in the configuration
-// file.
+// The quantities that providers bill separately, and our rate for each. Their names are those of a price in the
+// configuration file.
 
 import type { Rates } from '../models/price.ts';
 
@@ -31,6 +31,10 @@ export function addMeters(one: Meters, other: Meters, sign: 1 | -1 = 1): Meters 
   return mapMeters((meter) => one[meter] + sign * other[meter]);
 }
 
+export function sumMeters(lines: readonly { readonly meters: Meters }[]): Meters {
+  return lines.reduce((sum, { meters }) => addMeters(sum, meters), NO_METERS);
+}
+
 export function mapMeters(of: (meter: Meter) => number): Meters {
   return Object.fromEntries(METERS.map((meter) => [meter, of(meter)])) as Record<Meter, number>;
 }
@@ -39,7 +43,7 @@ export function isNothing(meters: Meters): boolean {
   return METERS.every((meter) => meters[meter] === 0);
 }
 
-/** Those of which there is any, in words: `output +1,204`. */
+/** The meters that are not zero, as text: `output +1,204`. */
 export function describeMeters(meters: Meters, isSigned = false): string {
   const shown = METERS.filter((meter) => meters[meter] !== 0);
   return shown.map((meter) => `${meter} ${isSigned ? signed(meters[meter]) : grouped(meters[meter])}`).join(', ');
@@ -53,7 +57,7 @@ export function grouped(count: number): string {
   return count.toLocaleString('en-US');
 }
 
-/** Cached tokens and cache writes cost as input where they have no price of their own (domain/settlement). */
+/** Cached tokens and cache writes cost the input rate if they have none of their own, as in domain/settlement. */
 export function meterRate(rates: Rates, meter: Exclude<Meter, 'web_search'>): bigint | null {
   switch (meter) {
     case 'input':

@@ -1,16 +1,16 @@
-// Finds what a provider's names of models and keys are called here: as it was told, else by the names themselves, and
-// for keys, whose names have nothing in common, by what was used with them.
+// Pairs a provider's names of models and keys with ours: as the user says, else models by similar names, and keys,
+// whose names have nothing in common, by similar use.
 
 const DATED = /-(?:\d{4}-\d{2}-\d{2}|\d{8}|latest)$/;
 
 export interface Paired {
-  /** Ours by theirs; those that are not there are not known here. */
+  /** Our name for each of their names. A name that is missing here is unknown to us. */
   readonly ours: ReadonlyMap<string, string>;
   /** What was guessed, in whole sentences. */
   readonly notes: readonly string[];
 }
 
-/** A snapshot (`gpt-4o-2024-08-06`) is taken for the name that is called here (`gpt-4o`), and the other way round. */
+/** A snapshot (`gpt-4o-2024-08-06`) is paired with the name that is called here (`gpt-4o`), and the other way round. */
 export function pairModels(
   theirs: readonly string[],
   ours: readonly string[],
@@ -31,10 +31,10 @@ export function pairModels(
   return { ours: paired, notes };
 }
 
-/** Tokens by whatever both sides tell apart, such as day and model. */
+/** An amount, such as tokens, for each combination of what both sides tell apart, such as day and model. */
 export type UseByCell = ReadonlyMap<string, number>;
 
-/** Of two uses, how much is the same: 1 where they are equal, 0 where they have nothing in common. */
+/** How much two uses have in common: 1 if they are equal, 0 if they have nothing in common. */
 export function sameness(one: UseByCell, other: UseByCell): number {
   let common = 0;
   let all = 0;
@@ -46,10 +46,10 @@ export function sameness(one: UseByCell, other: UseByCell): number {
   return all === 0 ? 0 : common / all;
 }
 
-/** From here on two uses are taken for the same. */
-const SAME_FROM = 0.5;
+/** Two uses that have at least this much in common are taken for one key's. */
+export const SAME_FROM = 0.5;
 
-/** Of the pairs that are not told, the most alike first. */
+/** Keys that the user has not paired are paired by use, the most similar first. */
 export function pairKeys(
   theirs: ReadonlyMap<string, UseByCell>,
   ours: ReadonlyMap<string, UseByCell>,

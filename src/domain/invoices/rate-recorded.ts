@@ -1,4 +1,4 @@
-// What our prices make of recorded usage, meter by meter, so that a price can be compared with the provider's.
+// Rates recorded usage at our prices, meter by meter, so that each price can be compared with the provider's.
 
 import type { Price, PriceTerms } from '../models/price.ts';
 import { scaleUp } from '../money/factor.ts';
@@ -8,13 +8,13 @@ import type { RecordedUsage } from './recorded-usage.ts';
 
 export type PricesByVersion = ReadonlyMap<string, Price>;
 
-/** Amount and count of which it is the price; the price of one is their quotient. */
+/** A price as a fraction: `cost` is the price of `count` units. */
 export interface UnitPrice {
   readonly cost: bigint;
   readonly count: bigint;
 }
 
-/** null: there is no price for it. */
+/** The cost of one meter of the usage, in pico-dollars; null: it has no price. */
 export function meterCost(usage: RecordedUsage, meter: Meter, prices: PricesByVersion): bigint | null {
   const price = usage.priceVersion === null ? undefined : prices.get(usage.priceVersion);
   if (price === undefined) return null;
@@ -38,7 +38,9 @@ function callPrice(terms: PriceTerms | undefined): bigint | null {
   return Object.hasOwn(calls, 'web_search') ? (calls['web_search']?.price ?? null) : null;
 }
 
-/** Our average price of a meter over these; where none of it was used, that of one more. null: none of it has one. */
+/**
+ * Our average price of a meter over these usages; if none of it was used, its price per million. null: it has no price.
+ */
 export function unitPrice(usages: readonly RecordedUsage[], meter: Meter, prices: PricesByVersion): UnitPrice | null {
   let cost = 0n;
   let count = 0n;
@@ -56,14 +58,14 @@ export function unitPrice(usages: readonly RecordedUsage[], meter: Meter, prices
   return null;
 }
 
-/** What so much would cost at a unit price, to the nearest pico-dollar. */
+/** The cost of `used` units at a unit price, to the nearest pico-dollar. */
 export function costAt({ cost, count }: UnitPrice, used: number): bigint {
   const exact = cost * BigInt(used);
   const half = count / 2n;
   return exact >= 0n ? (exact + half) / count : -((-exact + half) / count);
 }
 
-/** Input sizes from which some price has other rates, and those at which providers begin to call a context long. */
+/** Input sizes from which some price has other rates, and the size from which providers call a context long. */
 export function inputSizes(prices: PricesByVersion): readonly number[] {
   const sizes = new Set([LONG_CONTEXT_FROM]);
   for (const { terms } of prices.values()) {

@@ -74,7 +74,7 @@ function usageLine(result: object, within: Bucket): UsageLine | { readonly probl
   return {
     bucket: within,
     model: found.model,
-    // Null is the Workbench as well, where others have one: read by who compares.
+    // If other lines have a key, null stands for usage in the Workbench; invoice-rows.ts decides that.
     key: found.api_key_id,
     tier: found.service_tier,
     isLong: found.context_window === null ? null : found.context_window === LONG_CONTEXT,

@@ -31,7 +31,7 @@ const cost = z.object({
   quantity: z.union([z.number(), z.string()]).nullish(),
   quantity_unit: word,
 });
-/** Milliseconds would be some ten thousand years from now, and most numbers no date. */
+/** The end of the year 9999. It excludes milliseconds, and numbers that are no date. */
 const SECONDS_MAX = 253_402_300_800;
 const moment = z
   .int('must be seconds since 1970')
@@ -161,7 +161,7 @@ const METER_OF: Readonly<Record<string, Meter>> = {
 
 const SEARCH = /^web search\b.*\bcalls?$/i;
 
-/** What is not the price of a model's tokens keeps its words alone. */
+/** An item that is not the cost of a model's tokens has no model; its text is kept as the description. */
 function readLineItem(text: string | null): Pick<CostLine, 'model' | 'meter' | 'tier' | 'isLong'> {
   const match = text === null ? null : LINE_ITEM.exec(text);
   if (match === null) return { model: null, meter: text !== null && SEARCH.test(text) ? 'web_search' : null, ...PLAIN };

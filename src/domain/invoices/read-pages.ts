@@ -1,5 +1,5 @@
-// Reads the pages of an export: what all vendors' have in common. Shapes are checked, and what is wrong is named by its
-// page and path, with the line and column where the text itself is broken.
+// Reads the pages of an export: the part that all vendors have in common. Shapes are checked. A problem names its page
+// and path, or its line and column if the text is not JSON.
 
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
@@ -7,7 +7,7 @@ import { readDecimal } from '../money/read-decimal.ts';
 import { readJsonValues } from './exact-json.ts';
 import { type Bucket, describeFault } from './invoice.ts';
 
-/** A count of tokens, calls or images. null, and absent, are none. */
+/** A count of tokens, calls or images. null and absent count as 0. */
 export const count = z
   .number('must be a whole number')
   .int('must be a whole number')
@@ -20,7 +20,7 @@ export const word = z
   .nullish()
   .transform((value) => value ?? null);
 
-/** An amount in units of which a pico-dollar is the decimal of that place; written as text or as a number. */
+/** An amount, as text or as a number, in a unit that is 10^`unitDecimals` pico-dollars. */
 export function amount(unitDecimals: number) {
   return z.union([z.string(), z.number()], 'must be an amount').transform((value, context) => {
     const read = readDecimal(String(value), unitDecimals);
@@ -34,7 +34,7 @@ const page = z.looseObject({ data: z.array(z.unknown()), has_more: z.boolean().n
 
 export interface Pages<BucketShape> {
   readonly buckets: readonly BucketShape[];
-  /** The last page says that there are more, and the file ends. */
+  /** The last page of the file says that more pages follow. */
   readonly isCut: boolean;
 }
 
@@ -77,9 +77,9 @@ function problemOf(
 }
 
 /**
- * Rows by their bucket and all their fields. A vendor sums up what it groups, so that no row is there twice; a page
- * that was fetched twice, or a file that was named twice, doubles its rows. They are counted all the same, since what
- * is left out could be what is disputed: the reader is told.
+ * Finds rows that occur twice, by their bucket and all their fields. A vendor never exports a row twice, since it sums
+ * up what it groups; but a page that was fetched twice, or a file that was named twice, repeats its rows. Repeated rows
+ * are counted all the same, since a row that is left out could be the disputed one; a note tells the reader.
  */
 export class RowsSeen {
   private readonly digests = new Set<string>();

@@ -1,45 +1,46 @@
-// What our records say that a provider was used for, summed up so that every price of a sum is one price.
+// The usage of a provider by our records, summed up so that one price applies to each sum.
 
 import type { Meters } from './meters.ts';
 
 /**
- * `reported`: the provider's own usage. `counted`: ours, since it reported none. `unseen`: it was asked, and nobody
- * knows what it did: the client left before the first byte, no reply came, or our process died. `open`: not over yet.
+ * `reported`: the provider's own usage. `counted`: our own count, since the provider reported none. `unseen`: the
+ * provider was called, but its usage is unknown: the client left before the first byte, no reply came, or our process
+ * died. `open`: the request is not over yet.
  */
 export type Known = 'reported' | 'counted' | 'unseen' | 'open';
 
 export interface RecordedUsage {
-  /** Which of the compared days; -1 and their number are before the first and after the last. */
+  /** Index of the compared day; -1 is before the first day, and the number of days is after the last. */
   readonly day: number;
   readonly provider: string;
   readonly providerModel: string;
   /** An organization's own key; null: the service's. */
   readonly credentialId: string | null;
-  /** null: none. */
+  /** null: the usage has no price. */
   readonly priceVersion: string | null;
-  /** null: plain. */
+  /** null: the ordinary service. */
   readonly tier: string | null;
   readonly speed: string | null;
   readonly geo: string | null;
-  /** Each request had at least so much input, and less than the next size. */
+  /** Each request had at least this many input tokens, and fewer than the next of `inputSizes`. */
   readonly inputFrom: number;
   readonly known: Known;
-  /** Of those that are unseen. */
+  /** The outcome of unseen requests; null for others. */
   readonly outcome: string | null;
-  /** Open at midnight, or within a minute of it. */
+  /** The requests were open at midnight, or within a minute of it. */
   readonly isAtEdge: boolean;
   readonly requests: number;
   readonly meters: Meters;
-  /** What our prices make of it. */
+  /** The usage at our prices, in pico-dollars. */
   readonly cost: bigint;
-  /** Requests with a usage that our prices make nothing of. */
+  /** Requests with a usage that our prices cannot rate. */
   readonly unrated: number;
-  /** Requests of which something went to suspense, and how much. */
+  /** Requests of which a part went to suspense, and the sum of those parts in pico-dollars. */
   readonly suspected: number;
   readonly suspense: bigint;
 }
 
-/** By what the key is known that a request was sent with: the own key's id, else the provider's. */
+/** The name of the key that the requests used: the own key's id, else the provider's id for the service's key. */
 export function credentialOf({ provider, credentialId }: Pick<RecordedUsage, 'provider' | 'credentialId'>): string {
   return credentialId ?? provider;
 }

@@ -1,9 +1,10 @@
-// Screens a whole body, of a request or of a reply: finds its texts, what the rules in force say of them, and which
-// bytes of the body have to be written instead. Nothing of the body is changed here.
+// Screens a whole body of a request or a reply: finds its texts, applies the rules in force to them, and collects the
+// edits that the body needs. The body itself is not changed here.
 
 import { Buffer } from 'node:buffer';
 import { type CompiledPolicy, stageOf } from './compile-policy.ts';
 import { DecodedText, escapeText } from './decoded-text.ts';
+import { isDigit } from './detectors/characters.ts';
 import type { ExternalTexts } from './external-texts.ts';
 import { FINDINGS_MAX, type Finding, resolveOverlaps } from './finding.ts';
 import { isJson, JsonWalk, type TextVisitor } from './json-walk.ts';
@@ -13,7 +14,7 @@ import { type ScanLimits, scanText } from './scan-text.ts';
 import { StageTally } from './screening-report.ts';
 import { KIND, type KindCode, type PlaceNode, TEXT_NODE } from './text-places.ts';
 
-/** `replacement` in the place of the bytes from `start` to `end` of the body. */
+/** Replaces the bytes from `start` to `end` of the body by `replacement`. */
 export interface TextEdit {
   readonly start: number;
   readonly end: number;
@@ -23,13 +24,13 @@ export interface TextEdit {
 export interface BodyRules {
   readonly compiled: CompiledPolicy;
   readonly stage: Stage;
-  /** Of a request: where its placeholders come from. */
+  /** Makes the placeholders of a request; null: nothing can be cloaked. */
   readonly placeholders: Placeholders | null;
-  /** Of a reply: what its request's placeholders stand for. */
+  /** The values of the request's placeholders, which its reply gets back; null: none. */
   readonly values: RestorableValues | null;
-  /** Where external detectors are asked. */
+  /** Present if external detectors are asked. */
   readonly external?: ExternalTexts | null;
-  /** How many hits (findings, and values that a policy allows) are scanned for; default: no limit. */
+  /** The scan stops after this many hits (findings, and values that a policy allows); default: no limit. */
   readonly hitsMax?: number;
 }
 
@@ -39,27 +40,27 @@ export interface ScreenedBytes {
   readonly tally: StageTally;
 }
 
-/** How the text that is scanned lies in the body: as it is, decoded once, or decoded twice. */
+/** The text that is scanned, and how it was decoded from the body: not at all, once, or twice. */
 interface Source {
   readonly bytes: Buffer;
   readonly start: number;
   readonly end: number;
   readonly outer: DecodedText | null;
   readonly inner: DecodedText | null;
-  /** It is JSON that has to stay such. */
+  /** The text is JSON and has to stay valid JSON. */
   readonly isArguments: boolean;
-  /** How many strings are around what is written. */
+  /** How many nested JSON strings a replacement is written into. */
   readonly levels: number;
 }
 
 const outerText = new DecodedText();
 const innerText = new DecodedText();
 
-/** One JSON value, or a text, of a body. Made for each body. */
+/** Screens one JSON value, or one text, of a body. Made anew for each body. */
 export class BodyScreen implements TextVisitor {
   readonly tally = new StageTally();
   protected readonly rules: BodyRules;
-  /** The body has more findings than it may: the rest of it is not scanned. */
+  /** The body has more findings than allowed, so the rest of it is not scanned. */
   isOver = false;
   private limits: ScanLimits;
   private readonly walk = new JsonWalk(this);
@@ -73,7 +74,7 @@ export class BodyScreen implements TextVisitor {
     readonly depth: number;
   }[] = [];
   private readonly ambiguous: [number, number][] = [];
-  /** By masked name: which one of the body it is, so that no two names become one. */
+  /** The number of each masked member name, so that two different names stay different. */
   private readonly names = new Map<string, number>();
 
   constructor(rules: BodyRules) {
@@ -85,7 +86,7 @@ export class BodyScreen implements TextVisitor {
     return { findings: FINDINGS_MAX, hits: this.rules.hitsMax ?? Number.POSITIVE_INFINITY };
   }
 
-  /** False: it is no JSON. */
+  /** Screens bytes from `start` to `end` as JSON; false: they are not JSON. */
   json(body: Buffer, start: number, end: number, node: PlaceNode): boolean {
     this.body = body;
     this.limits = this.limitsOfOne();
@@ -96,7 +97,7 @@ export class BodyScreen implements TextVisitor {
     return isWhole;
   }
 
-  /** A text that stands in the body as it is, as in a part of a form. */
+  /** Screens a text outside JSON, such as a part of a form. */
   plain(body: Buffer, start: number, end: number): void {
     this.body = body;
     const source = { bytes: body, start, end, outer: null, inner: null, isArguments: false, levels: 0 };
@@ -107,7 +108,7 @@ export class BodyScreen implements TextVisitor {
     return { edits: this.takeEdits(), tally: this.tally };
   }
 
-  /** Those since they were last taken. */
+  /** The edits since the last call. */
   takeEdits(): readonly TextEdit[] {
     if (this.edits.length === 0) return NO_EDITS;
     return withoutOverlaps(this.edits.splice(0));
@@ -122,7 +123,7 @@ export class BodyScreen implements TextVisitor {
     this.scan(this.sourceWithin(once, kind), isFree, kind === KIND.echo);
   }
 
-  /** Base64 cannot be read, and so it is said that it was not. What only claims to be base64 is a text. */
+  /** Base64 cannot be screened and is reported as an attachment. A string that only claims to be base64 is a text. */
   private isAttachment(kind: KindCode, start: number, end: number): boolean {
     const head = this.body.toString('latin1', start, Math.min(end, start + DATA_HEAD_BYTES));
     const address = DATA_ADDRESS.exec(head);
@@ -191,8 +192,9 @@ export class BodyScreen implements TextVisitor {
   }
 
   /**
-   * Arguments are decoded twice; where a model wrote something else than JSON they are a text as any other. So is a
-   * text of a request that is JSON, as results of tools are, but it may be rewritten anywhere.
+   * Decodes a text that contains JSON a second time: the arguments of a call and, in a request, texts such as results
+   * of tools. Arguments have to stay JSON; the other texts may be rewritten anywhere. Arguments that do not look like
+   * JSON are an ordinary text.
    */
   private sourceWithin(once: Source, kind: KindCode): Source {
     const { bytes, start, end, outer } = once;
@@ -232,7 +234,7 @@ export class BodyScreen implements TextVisitor {
     const restored: FoundPlaceholder[] = [];
     if (values !== null && (isFree || isEcho)) values.find(bytes, start, end, restored);
     for (const finding of findings) this.takeFinding(finding, source, isFree, isName);
-    // Both are in the order of the text, and neither overlap among themselves.
+    // Findings and restored placeholders are each in text order and without overlaps among themselves.
     let next = 0;
     for (const { start: from, end: to, value } of restored) {
       while (next < findings.length && (findings[next] as Finding).end <= from) next += 1;
@@ -258,12 +260,15 @@ export class BodyScreen implements TextVisitor {
     );
   }
 
-  /** What is done about a finding. What may not be rewritten is told, or refused. */
+  /**
+   * What is done about a finding. A finding that may not be rewritten is flagged, or blocked if the policy refuses on
+   * failure.
+   */
   actionFor({ rule }: Finding, isRewritable: boolean): Action {
     const { action } = rule;
     const { compiled, stage } = this.rules;
     if (action === 'block' || action === 'flag') return action;
-    // What a model writes by itself is nothing that its reader has to be given back.
+    // Only values of a request are cloaked: a value that the model wrote itself has no original to give back.
     if (action === 'cloak' && stage === 'output') return 'flag';
     if (isRewritable) return action;
     this.tally.unrewritten += 1;
@@ -289,7 +294,7 @@ export class BodyScreen implements TextVisitor {
     return `${mask}#${number}`;
   }
 
-  /** The edit of the body for `text` in the place of bytes[from, to) of the source. */
+  /** Adds the edit of the body that replaces bytes[from, to) of the source by `text`. */
   private edit(source: Source, from: number, to: number, text: string): void {
     const { outer, inner, isArguments, levels } = source;
     let [start, end, around, inserted] = [from, to, levels, text];
@@ -306,8 +311,8 @@ const NO_FINDINGS: Finding[] = [];
 const NO_EDITS: readonly TextEdit[] = [];
 
 /**
- * Without those that lie within another: an object is read once more as text with all that it holds, however many of
- * its own objects name two types. They come in the order of their ends.
+ * Drops the ranges that lie within another. An ambiguous object is read once more as text, together with the ambiguous
+ * objects inside it. `ranges` come in the order of their ends.
  */
 function outermost(ranges: readonly (readonly [number, number])[]): readonly (readonly [number, number])[] {
   let start = Number.POSITIVE_INFINITY;
@@ -318,7 +323,7 @@ function outermost(ranges: readonly (readonly [number, number])[]): readonly (re
   });
 }
 
-/** Sorted; of two that overlap, the first. */
+/** Sorted; of two edits that overlap, only the first stays. */
 export function withoutOverlaps(edits: readonly TextEdit[]): readonly TextEdit[] {
   const sorted = edits.toSorted((one, other) => one.start - other.start || other.end - one.end);
   let reached = 0;
@@ -330,12 +335,13 @@ export function withoutOverlaps(edits: readonly TextEdit[]): readonly TextEdit[]
 }
 const DATA_ADDRESS = /^data:[^,]{0,96};base64,/i;
 const DATA_HEAD_BYTES = 128;
-/** A blank, `@`, `.` and `:`. A text that somebody could read has one of them; searching takes next to no time. */
+/** A blank, `@`, `.` and `:`. A readable text has at least one of them, and the search takes next to no time. */
 const NEVER_IN_BASE64 = [0x20, 0x40, 0x2e, 0x3a];
 
 /**
- * Where something lies in arguments: within one of their strings, or it is a whole number beside them, which becomes a
- * string; what reaches from one into the other cannot be rewritten. `quotes`: how many stand before the decoded text.
+ * Where a finding lies in arguments. `string`: within one of their strings. `number`: it is a whole number outside
+ * strings, which can become a string. `across`: it crosses the edge of a string or a number and cannot be rewritten.
+ * `quotes`: the number of quotes before the decoded text.
  */
 export function placeInArguments(
   text: DecodedText,
@@ -354,10 +360,6 @@ function isNumberByte(bytes: Buffer, at: number, end: number): boolean {
   if (at < 0 || at >= end) return false;
   const byte = bytes[at] as number;
   return isDigit(byte) || byte === 0x2d || byte === 0x2b || byte === 0x2e || (byte | 0x20) === 0x65;
-}
-
-function isDigit(byte: number): boolean {
-  return byte >= 0x30 && byte <= 0x39;
 }
 
 export function looksLikeJson(bytes: Buffer, start: number, end: number): boolean {

@@ -1,8 +1,9 @@
-// The placeholders that stand for cloaked values: derived from the values with the organization's key, so that every
-// turn and every machine has the same ones and nothing is stored; found again in what a model writes.
+// Makes the placeholders of cloaked values, and finds them again in what a model writes. They are derived from the
+// values with the organization's key, so that every turn and every machine gets the same ones and nothing is stored.
 
 import { Buffer } from 'node:buffer';
 import { createHmac } from 'node:crypto';
+import { isDigit } from './detectors/characters.ts';
 import { kindLetterOf, normalizedValue } from './entities.ts';
 import type { Cloak } from './policy.ts';
 
@@ -10,12 +11,12 @@ const DIGITS = 12;
 const TOKEN_BYTES = 3 + DIGITS;
 const ADDRESS_END = Buffer.from('@cloak.invalid');
 const ADDRESS_BYTES = TOKEN_BYTES + ADDRESS_END.length;
-/** A shape with fewer digits may be anything. */
+/** `TG` and a letter with fewer digits may be anything. */
 const PARTIAL_DIGITS_MIN = 6;
 
-/** By whom equal values get equal placeholders. */
+/** The scopes within which equal values get equal placeholders. */
 export interface CloakScopes {
-  /** The organization's. */
+  /** The organization's key (cloak-key.ts). */
   readonly key: Uint8Array;
   readonly apiKeyId: string;
   readonly conversation: string;
@@ -24,7 +25,7 @@ export interface CloakScopes {
 /** The placeholders of one request, and what each of them stands for. */
 export class Placeholders {
   private readonly scopes: CloakScopes;
-  /** By placeholder: the value, and whether replies get it back. */
+  /** For each placeholder: the value, and whether replies get it back. */
   private readonly values = new Map<string, { readonly value: string; readonly restore: boolean }>();
   private readonly made = new Map<string, string>();
 
@@ -36,7 +37,7 @@ export class Placeholders {
     return this.values.size;
   }
 
-  /** What a reply can have of them. */
+  /** The placeholders whose values replies get back. */
   entries(): (readonly [string, string])[] {
     return [...this.values].flatMap(([placeholder, { value, restore }]) =>
       restore ? [[placeholder, value] as const] : [],
@@ -49,7 +50,7 @@ export class Placeholders {
     const known = this.made.get(name);
     if (known !== undefined) return known;
     const normalized = normalizedValue(entity, value);
-    // Two values of one request that would share a placeholder do not: the later one takes the next.
+    // If two values of a request would share a placeholder, the later value takes the next one.
     for (let block = 0; ; block++) {
       const token = `TG${letter}${this.digits(letter, normalized, scope, block)}`;
       const placeholder = form === 'token' ? token : `${token.toLowerCase()}${ADDRESS_END.toString()}`;
@@ -75,11 +76,11 @@ export class Placeholders {
 export interface FoundPlaceholder {
   readonly start: number;
   readonly end: number;
-  /** null: its shape alone, which the request has not made, or a part of one. */
+  /** null: it looks like a placeholder or a part of one, but the request has not made it. */
   readonly value: string | null;
 }
 
-/** What the placeholders of a request stand for, for its reply. */
+/** The values of a request's placeholders, which its reply gets back. */
 export class RestorableValues {
   private readonly values: ReadonlyMap<string, string>;
 
@@ -95,7 +96,7 @@ export class RestorableValues {
     return [...this.values];
   }
 
-  /** Appends those in bytes[start, end). */
+  /** Appends the placeholders in bytes[start, end). */
   find(bytes: Buffer, start: number, end: number, found: FoundPlaceholder[]): void {
     let at = start;
     while (at + 2 < end) {
@@ -113,7 +114,7 @@ export class RestorableValues {
     }
   }
 
-  /** Where a placeholder begins at the end of these bytes that what follows may complete; `end`: nowhere. */
+  /** Where an incomplete placeholder begins at the end of these bytes; `end`: there is none. */
   holdFrom(bytes: Buffer, start: number, end: number): number {
     for (let at = Math.max(start, end - ADDRESS_BYTES + 1); at < end; at++) {
       const first = bytes[at];
@@ -124,7 +125,7 @@ export class RestorableValues {
   }
 }
 
-/** How many digits follow `TG` and a letter here, or `tg` and a letter, up to those of a placeholder. */
+/** How many digits follow `TG` or `tg` and a letter here, up to the number that a placeholder has. */
 function digitsAt(bytes: Buffer, at: number, end: number): number {
   const first = bytes[at];
   const isUpper = first === 0x54;
@@ -141,7 +142,7 @@ function digitsAt(bytes: Buffer, at: number, end: number): number {
   return digits;
 }
 
-/** The bytes of a whole shape here; 0: there is none. */
+/** The length in bytes of a complete placeholder here; 0: there is none. */
 function lengthAt(bytes: Buffer, at: number, end: number): number {
   if (digitsAt(bytes, at, end) < DIGITS) return 0;
   if (bytes[at] === 0x54) return TOKEN_BYTES;
@@ -151,7 +152,7 @@ function lengthAt(bytes: Buffer, at: number, end: number): number {
     : 0;
 }
 
-/** Whether all bytes up to `end` are the beginning of a shape, and not all of it. */
+/** Whether the bytes up to `end` are the beginning of a placeholder, but not a complete one. */
 function mayBecome(bytes: Buffer, at: number, end: number): boolean {
   const isUpper = bytes[at] === 0x54;
   const length = end - at;
@@ -164,8 +165,4 @@ function mayBecome(bytes: Buffer, at: number, end: number): boolean {
     if (index >= TOKEN_BYTES && byte !== ADDRESS_END[index - TOKEN_BYTES]) return false;
   }
   return true;
-}
-
-function isDigit(byte: number): boolean {
-  return byte >= 0x30 && byte <= 0x39;
 }

@@ -1,13 +1,14 @@
-// The pairs of bytes at which built-in detectors look closer, grouped by which of them do: made once a process.
+// Groups the pairs of bytes at which built-in detectors look closer by the set of detectors that do. Made once per
+// process.
 
 import { DETECTORS } from './detectors.ts';
 
 export const PAIRS = 256 * 256;
 
 export interface AnchorGroups {
-  /** By pair: 0, or its group. */
+  /** For each pair: its group; 0: no detector looks closer there. */
   readonly groupOf: Uint8Array;
-  /** By group: the detectors, by their places in `DETECTORS`; none in the first. */
+  /** For each group: the indexes of its detectors in `DETECTORS`. Group 0 has none. */
   readonly detectors: readonly (readonly number[])[];
 }
 

@@ -1,13 +1,14 @@
-// Keys of well-known APIs: the issuer's prefix, characters and length, and enough entropy to be no placeholder.
+// Finds keys of well-known APIs by the issuer's prefix, characters and length, and by enough entropy to be no
+// placeholder.
 
-import { classOf, holdByClass, isWithin, WORD } from './characters.ts';
+import { classOf, holdByClass, isDigit, isWithin, WORD } from './characters.ts';
 import { byteAt, type Detector, type Hit, pairOf } from './detector.ts';
 import { KEY_FORMS, type KeyForm, type KeyPart } from './key-forms.ts';
 
-/** Of the characters after the prefix: `xxxx…`, `0123…` and words have less. */
+/** The least entropy of the characters after the prefix; `xxxx…`, `0123…` and words have less. */
 const ENTROPY_BITS_MIN = 3;
 
-/** By the pair of its anchor. */
+/** Forms by the pair of their anchor. */
 const formsByPair: (readonly KeyForm[] | undefined)[] = Array.from({ length: 65_536 });
 for (const form of KEY_FORMS) {
   const prefix = (form.parts[0] as KeyPart).literal as Buffer;
@@ -33,7 +34,7 @@ function findApiKey(bytes: Uint8Array, at: number, start: number, end: number, h
   return false;
 }
 
-/** -1: it goes on before. */
+/** -1: it is the middle of a longer word. */
 function startOfKey(bytes: Uint8Array, from: number): number {
   return isWithin(WORD, bytes, from) ? -1 : from;
 }
@@ -63,7 +64,7 @@ function endOfClass(bytes: Uint8Array, from: number, end: number, { characters, 
   return place - from < min ? -1 : place;
 }
 
-/** A bot's number stands before the colon. */
+/** Telegram's keys begin with the bot's number, before the colon; -1: there is no such number. */
 function startOfTelegram(bytes: Uint8Array, colon: number, start: number): number {
   let place = colon;
   while (place > start && place > colon - 11 && isDigit(bytes[place - 1] as number)) place -= 1;
@@ -72,18 +73,14 @@ function startOfTelegram(bytes: Uint8Array, colon: number, start: number): numbe
   return isWithin(WORD, bytes, place) ? -1 : place;
 }
 
-function isDigit(byte: number): boolean {
-  return byte >= 0x30 && byte <= 0x39;
-}
-
 /** How often each byte occurs; all 0 between two keys. */
 const counts = new Uint16Array(256);
 const LONGEST = Math.max(...KEY_FORMS.map(({ longest }) => longest)) + 1;
-/** What a byte that occurs so often takes from the entropy. */
+/** By how often a byte occurs: what it subtracts from the entropy, before dividing by the length. */
 const COUNT_BITS = Float64Array.from({ length: LONGEST }, (_, count) => (count === 0 ? 0 : count * Math.log2(count)));
 const EXAMPLE = Buffer.from('EXAMPLE');
 
-/** Too little entropy, or it says itself that it is an example, as AWS's do. */
+/** Whether the entropy is too low, or the key ends in EXAMPLE, as AWS's examples do. */
 function isPlaceholder(bytes: Uint8Array, from: number, to: number): boolean {
   if (endOfLiteral(bytes, Math.max(from, to - EXAMPLE.length), to, EXAMPLE) !== -1) return true;
   for (let place = from; place < to; place += 1) {

@@ -9,14 +9,14 @@ const BASE58_DIGITS = digitsOf(BASE58_ALPHABET);
 const BECH32_DIGITS = digitsOf('qpzry9x8gf2tvdw0s3jn54khce6mua7l');
 const NONE = 255;
 
-/** The value of each byte that is a digit; NONE: it is none. */
+/** For each byte its value as a digit; NONE: it is no digit. */
 function digitsOf(alphabet: string): Uint8Array {
   const digits = new Uint8Array(256).fill(255);
   for (let digit = 0; digit < alphabet.length; digit += 1) digits[alphabet.charCodeAt(digit)] = digit;
   return digits;
 }
 
-/** So many digits are less than a limb. */
+/** This many digits are less than a limb (58^4 < 2^24). */
 const DIGITS_AT_ONCE = 4;
 const LIMB = 2 ** 24;
 const LIMB_BYTES = 3;
@@ -67,8 +67,8 @@ const CHECKSUM_DIGITS = 6;
 const BIT_OF_CASE = 0x20;
 
 /**
- * Whether the text from `from` to `to` is all in one case and has the checksum of either form. `split`: where the 1 is
- * that stands between its prefix and its digits.
+ * Whether the text from `from` to `to` is all in one case and has the checksum of either form. `split`: the place of
+ * the `1` between its prefix and its digits.
  */
 export function passesBech32(bytes: Uint8Array, from: number, split: number, to: number): boolean {
   if (to - split - 1 < CHECKSUM_DIGITS || !isInOneCase(bytes, from, to)) return false;

@@ -1,11 +1,18 @@
-// Numbers of payment cards: brand, length, grouping, Luhn, and not one digit throughout.
+// Finds numbers of payment cards by brand, length, grouping and Luhn check; numbers of one repeated digit are left out.
 
 import { classOf, DIGIT, holdByClass } from './characters.ts';
 import { passesLuhn } from './checksums.ts';
 import type { Detector, Hit } from './detector.ts';
-import { type DigitGroups, digitGroupsAt, isEndOfNumber, isGrouped, NUMBER_ANCHORS } from './digit-groups.ts';
+import {
+  type DigitGroups,
+  digitGroupsAt,
+  isEndOfNumber,
+  isGrouped,
+  isUniform,
+  NUMBER_ANCHORS,
+} from './digit-groups.ts';
 
-/** Issuers' first digits, from and to inclusive, with as many digits as written, and the lengths of their numbers. */
+/** Ranges of issuers' first digits (as many as are written, both ends inclusive), and the lengths of their numbers. */
 const BRANDS: readonly (readonly [from: number, to: number, lengths: readonly number[]])[] = [
   [4, 4, [13, 16, 19]],
   [51, 55, [16]],
@@ -33,7 +40,7 @@ const BRANDS: readonly (readonly [from: number, to: number, lengths: readonly nu
   [81, 81, [16]],
   [5019, 5019, [16]],
 ];
-/** By the first four digits: bit n is 1 where numbers of n digits are given out. */
+/** By the first four digits: bit n is set if numbers of n digits are issued. */
 const LENGTHS_BY_PREFIX = new Uint32Array(10_000);
 for (const [from, to, lengths] of BRANDS) {
   const scale = 10 ** (4 - String(from).length);
@@ -82,12 +89,6 @@ function isOfBrand(digits: Uint8Array, count: number): boolean {
   let prefix = 0;
   for (let index = 0; index < 4; index += 1) prefix = prefix * 10 + (digits[index] as number);
   return (((LENGTHS_BY_PREFIX[prefix] as number) >> count) & 1) === 1;
-}
-
-/** `4444 4444 4444 4444` is an example of the form. */
-function isUniform(digits: Uint8Array, count: number): boolean {
-  for (let index = 1; index < count; index += 1) if (digits[index] !== digits[0]) return false;
-  return true;
 }
 
 export const card: Detector = {

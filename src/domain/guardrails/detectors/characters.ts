@@ -1,8 +1,8 @@
-// Classes of bytes, as tables of 256 entries: 1 where the byte belongs to the class.
+// Classes of bytes, as tables of 256 entries: 1 if the byte belongs to the class.
 
 export type ByteClass = Uint8Array;
 
-/** `characters`: single ones, and ranges such as `a-z`. */
+/** `characters`: single characters and ranges such as `a-z`. */
 export function classOf(characters: string): ByteClass {
   const table = new Uint8Array(256);
   for (let at = 0; at < characters.length; at += 1) {
@@ -19,8 +19,12 @@ export const DIGIT = classOf('0-9');
 export const UPPER = classOf('A-Z');
 export const LETTER = classOf('A-Za-z');
 export const ALNUM = classOf('A-Za-z0-9');
-/** What continues a name or number, so that a finding may neither begin after it nor end before it. */
+/** Characters that continue a name or a number: a finding may not begin after one or end before one. */
 export const WORD = classOf('A-Za-z0-9_');
+
+export function isDigit(byte: number): boolean {
+  return byte >= 0x30 && byte <= 0x39;
+}
 
 export function bytesIn(table: ByteClass): number[] {
   return [...table.keys()].filter((byte) => table[byte] === 1);
@@ -32,12 +36,13 @@ export function complementOf(table: ByteClass): ByteClass {
 }
 
 const BACKSLASH = 0x5c;
-/** Of an escape that stands for a blank. */
+/** Letters of the escapes `\n`, `\r` and `\t`, which stand for white space. */
 const BLANK_LETTERS = classOf('nrt');
 
 /**
- * Whether the byte before `at` is of the class, so that what begins here is within something longer. The letter of
- * `\n`, `\r` or `\t` spelt out is not: programs and JSON within a text have these where a line or a column begins.
+ * Whether the byte before `at` is of the class, so that a value at `at` would be part of a longer one. The letter of a
+ * spelt-out `\n`, `\r` or `\t` does not count: in programs and in JSON within a text, a line or a column begins after
+ * it.
  */
 export function isWithin(table: ByteClass, bytes: Uint8Array, at: number): boolean {
   if (at === 0 || table[bytes[at - 1] as number] !== 1) return false;

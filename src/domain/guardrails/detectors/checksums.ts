@@ -1,6 +1,6 @@
 // Check digits and checksums over ASCII texts and digits. Digits are given as bytes 0 to 9.
 
-/** ISO/IEC 7812-1, of payment cards. */
+/** The check of payment cards, ISO/IEC 7812-1. */
 export function passesLuhn(digits: ArrayLike<number>, count: number): boolean {
   let sum = 0;
   for (let index = 0; index < count; index += 1) {
@@ -11,13 +11,13 @@ export function passesLuhn(digits: ArrayLike<number>, count: number): boolean {
   return sum % 10 === 0;
 }
 
-/** The sum of each digit times its weight; with fewer weights than digits the rest counts nothing. */
+/** The sum of each digit times its weight. Digits beyond the weights do not count. */
 export function weightedSum(digits: ArrayLike<number>, weights: readonly number[]): number {
   return weights.reduce((sum, weight, index) => sum + weight * (digits[index] ?? 0), 0);
 }
 
 /**
- * ISO 7064 MOD 97-10 of `count` letters and digits, letters counting from 10; read from `from`, then from the
+ * ISO 7064 MOD 97-10 of `count` letters and digits (A counts as 10), read from `from` to the end and then from the
  * beginning.
  */
 export function mod97(codes: ArrayLike<number>, count: number, from: number): number {

@@ -1,13 +1,13 @@
-// Reads what looks like a written number: groups of digits with one separator between two of them. The detectors of
-// numbers share it, since most of them begin at the same digit.
+// Reads the groups of digits of a written number, with one separator between two groups. The detectors of numbers share
+// the result, since most of them begin at the same digit.
 
 import { ALNUM, bytesIn, classOf, complementOf, DIGIT, runEnd, WORD } from './characters.ts';
 import { byteAt, type Opening, pairOf } from './detector.ts';
 
-/** More than the longest number in its widest grouping. */
+/** More groups than any number has. */
 const GROUPS_MAX = 8;
 const DIGITS_MAX = 24;
-/** Of one group, for an opening: none, up to DIGITS_MAX of them, or more. */
+/** The different counts of digits in one group of an opening: from 0 to DIGITS_MAX, and more. */
 const COUNTS = DIGITS_MAX + 2;
 /** How many ways there are for a number to begin. */
 export const OPENINGS = COUNTS * COUNTS;
@@ -15,7 +15,7 @@ const ZERO = 0x30;
 const DOT = 0x2e;
 
 export interface DigitGroups {
-  /** Of the first digit. */
+  /** The place of the first digit. */
   start: number;
   groups: number;
   /** Digits of each group, and the place after it. */
@@ -41,14 +41,14 @@ const SEPARATORS = new Uint8Array(256);
 for (const separator of ' -./') SEPARATORS[separator.charCodeAt(0)] = 1;
 
 /**
- * Pairs at which a number may begin: a digit after anything that is no letter, digit or underscore, or after the letter
- * of a blank that is spelt out (`\n`), which whoever looks closer makes sure of.
+ * Pairs at which a number may begin: a digit after anything but a letter, digit or underscore, or after the letter of a
+ * spelt-out blank (`\n`). Whether the letter belongs to such an escape is checked by the code that looks closer.
  */
 export const NUMBER_ANCHORS: readonly number[] = [...bytesIn(complementOf(WORD)), ...bytesIn(classOf('nrt'))].flatMap(
   (before) => bytesIn(DIGIT).map((digit) => pairOf(before, digit)),
 );
 
-/** How the number at `at` begins: its first two groups, as one index. */
+/** The lengths of the first two groups of the number at `at`, as one index. */
 export function openingAt(bytes: Uint8Array, at: number, end: number): number {
   const behind = runEnd(DIGIT, bytes, at, end, COUNTS - 1);
   const first = (behind - at) * COUNTS;
@@ -61,8 +61,8 @@ export function isOpening([first, second]: Opening, opening: number): boolean {
 }
 
 /**
- * The groups from the digit at `at` on; valid until the next call. The same place of the same text is read once: a scan
- * asks for it in every number's detector.
+ * The groups from the digit at `at` on; valid until the next call. The same place of the same text is read once, since
+ * every detector of numbers asks for it.
  */
 export function digitGroupsAt(bytes: Uint8Array, at: number, end: number): DigitGroups {
   if (readOf === bytes && read.start === at && readEnd === end) return read;
@@ -85,7 +85,7 @@ export function digitGroupsAt(bytes: Uint8Array, at: number, end: number): Digit
     const goesOn = digits <= DIGITS_MAX && SEPARATORS[separator] === 1 && DIGIT[byteAt(bytes, place + 1, end)] === 1;
     read.separators[groups] = goesOn ? separator : 0;
     groups += 1;
-    // No number is written with two single digits in a row, which a hostile text has everywhere.
+    // No number has two groups of a single digit in a row; a hostile text can have them everywhere.
     const isCounting = groups > 1 && read.lengths[groups - 1] === 1 && read.lengths[groups - 2] === 1;
     if (!goesOn || isCounting) break;
     place += 1;
@@ -94,12 +94,12 @@ export function digitGroupsAt(bytes: Uint8Array, at: number, end: number): Digit
   return read;
 }
 
-/** The scan of another text begins: a buffer that is used again has other bytes at the same place. */
+/** Called when the scan of another text begins: a reused buffer has other bytes at the same place. */
 export function forgetDigitGroups(): void {
   readOf = null;
 }
 
-/** Nothing that would make the number a part of something longer: a letter, or a decimal fraction. */
+/** Whether the number ends at `at`: no letter or digit, and no decimal fraction, makes it part of something longer. */
 export function isEndOfNumber(bytes: Uint8Array, at: number, end: number): boolean {
   const after = byteAt(bytes, at, end);
   if (WORD[after] === 1) return false;
@@ -115,4 +115,10 @@ export function isGrouped(found: DigitGroups, lengths: readonly number[], separa
     if (index < lengths.length - 1 && found.separators[index] !== separator) return false;
   }
   return lengths.length === 1 || separators.includes(String.fromCharCode(separator));
+}
+
+/** Whether all digits are the same: `4444 4444 4444 4444` is an example of the form and no number of anybody. */
+export function isUniform(digits: Uint8Array, count: number): boolean {
+  for (let index = 1; index < count; index += 1) if (digits[index] !== digits[0]) return false;
+  return true;
 }

@@ -1,4 +1,4 @@
-// Email addresses: found at the `@`, with the rules of labels and of top-level domains as they are used.
+// Finds email addresses at the `@`, with the rules of labels and of top-level domains as they are used.
 
 import { bytesIn, classOf, holdByClass, isBlankEscape, LETTER, runEnd } from './characters.ts';
 import { byteAt, type Detector, type Hit, pairOf } from './detector.ts';
@@ -8,9 +8,15 @@ const LOCAL_BYTES_MAX = 64;
 const DOMAIN_BYTES_MAX = 253;
 const LABEL_BYTES_MAX = 63;
 
-/** RFC 5322's atoms, without what separates an address from a key, a path or a quote (`key=a@b.c`). */
+/**
+ * The characters of RFC 5322's atoms, without those that separate an address from a key, a path or a quote
+ * (`key=a@b.c`).
+ */
 const IN_LOCAL = classOf('A-Za-z0-9.!#$%&*+^_~\u002d');
-/** What an address begins with in practice; anything else of LOCAL before it is punctuation of the text around it. */
+/**
+ * The characters that addresses begin with in practice; any other of IN_LOCAL before one is punctuation of the
+ * surrounding text.
+ */
 const LOCAL_FIRST = classOf('A-Za-z0-9_+');
 const DOMAIN = classOf('A-Za-z0-9.\u002d');
 const AT_SIGN = 0x40;
@@ -29,7 +35,10 @@ function findEmail(bytes: Uint8Array, at: number, start: number, end: number, hi
   return true;
 }
 
-/** `at` itself: there is no local part. What stands before a delimiter or a double dash is not the address. */
+/**
+ * Where the local part begins; `at`: there is none. Text before a delimiter or a double dash does not belong to the
+ * address.
+ */
 function startOfLocal(bytes: Uint8Array, at: number, start: number): number {
   if (byteAt(bytes, at - 1, at) === DOT) return at;
   let from = at;
@@ -41,7 +50,7 @@ function startOfLocal(bytes: Uint8Array, at: number, start: number): number {
       break;
     }
     if (at - from === LOCAL_BYTES_MAX) {
-      // It would be longer than a local part can be, unless only punctuation stands before.
+      // The local part would be too long, unless only punctuation comes before.
       if (LOCAL_FIRST[byte as number] === 1) return at;
       break;
     }
@@ -52,16 +61,16 @@ function startOfLocal(bytes: Uint8Array, at: number, start: number): number {
   return from;
 }
 
-/** `git@host:path` and its like name a login, nobody's mailbox. */
+/** `git@host:path` names a login, not a mailbox. */
 function isLogin(bytes: Uint8Array, from: number, to: number): boolean {
   return to - from === 3 && bytes[from] === 0x67 && bytes[from + 1] === 0x69 && bytes[from + 2] === 0x74;
 }
 
-/** -1: no domain. A dot or dash after it belongs to the sentence. */
+/** Where the domain ends; -1: there is none. A dot or dash after it belongs to the sentence. */
 function endOfDomain(bytes: Uint8Array, from: number, end: number): number {
   let domainEnd = runEnd(DOMAIN, bytes, from, end, DOMAIN_BYTES_MAX + 1);
   if (domainEnd - from > DOMAIN_BYTES_MAX) return -1;
-  // `a@b.c@d`, and names that go on in another way.
+  // `a@b.c@d` and names that go on after the domain are no addresses.
   const after = byteAt(bytes, domainEnd, end);
   if (after === AT_SIGN || after === 0x5f) return -1;
   while (domainEnd > from && (bytes[domainEnd - 1] === DOT || bytes[domainEnd - 1] === DASH)) domainEnd -= 1;
@@ -80,7 +89,10 @@ function isLabel(bytes: Uint8Array, from: number, to: number): boolean {
   return to > from && to - from <= LABEL_BYTES_MAX && bytes[from] !== DASH && bytes[to - 1] !== DASH;
 }
 
-/** Letters, or the ASCII form of an international one; `pkg@1.2.x` and `icon@2x.png` are versions and files. */
+/**
+ * A top-level domain has letters only, or is the ASCII form of an international one; `pkg@1.2.x` and `icon@2x.png` are
+ * versions and files.
+ */
 function isTopLevel(bytes: Uint8Array, from: number, to: number): boolean {
   if (to - from < 2) return false;
   const isInternational = bytes[from] === 0x78 && bytes[from + 1] === 0x6e && bytes[from + 2] === DASH;

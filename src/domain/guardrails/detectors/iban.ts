@@ -1,11 +1,14 @@
-// International bank account numbers: country, its length, and the check digits (ISO 13616).
+// Finds international bank account numbers by country, the country's length, and the check digits (ISO 13616).
 
 import { ALNUM, bytesIn, classOf, DIGIT, holdByClass, isWithin, UPPER } from './characters.ts';
 import { mod97 } from './checksums.ts';
 import { byteAt, type Detector, type Hit, pairOf } from './detector.ts';
 
 const LETTER_A = 0x41;
-/** Length by country, 0: none. Of the SWIFT registry, and of those who use the form without being in it. */
+/**
+ * Length by country; 0: the country has no IBANs. From the SWIFT registry, with countries that use the form without
+ * being in it.
+ */
 const LENGTHS = new Uint8Array(26 * 26);
 for (const row of (
   'AD24 AE23 AL28 AO25 AT20 AZ28 BA20 BE16 BF28 BG22 BH22 BI27 BJ28 BR29 BY28 CF27 CG27 CH21 CI28 CM27 CR22 CV25 ' +
@@ -38,12 +41,12 @@ function findIban(bytes: Uint8Array, at: number, start: number, end: number, hit
   return true;
 }
 
-/** The two letters as one number; beyond the table where one of them is none. */
+/** The two letters as one number, which is outside the table if one of them is no letter. */
 function countryAt(bytes: Uint8Array, from: number): number {
   return ((bytes[from] as number) - LETTER_A) * 26 + (bytes[from + 1] as number) - LETTER_A;
 }
 
-/** Into `letters`, without separators; the place after the last one, or -1. */
+/** Reads `length` characters into `letters`, without separators; returns the place after the last one, or -1. */
 function readCharacters(bytes: Uint8Array, from: number, end: number, length: number): number {
   let place = from;
   for (let count = 0; count < length; count += 1) {

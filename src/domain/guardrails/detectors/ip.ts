@@ -1,4 +1,4 @@
-// Public IP addresses. Off unless a rule names them: versions look alike.
+// Finds public IP addresses. Off unless a rule names them, since versions look alike.
 
 import { isPublicAddress } from '../../../platform/egress/public-address.ts';
 import { bytesIn, classOf, complementOf, holdByClass, runEnd, WORD } from './characters.ts';
@@ -17,11 +17,11 @@ const CONTINUES = classOf('0-9A-Za-z_\u002d');
 function findIp(bytes: Uint8Array, at: number, _start: number, end: number, hit: Hit): boolean {
   const before = at > 0 ? bytes[at - 1] : 0x20;
   if (before === DOT || before === COLON) return false;
-  // A group of at most four digits, and a dot or colon behind it: most words are neither.
+  // An address begins with at most four digits and a dot or colon, which excludes most words.
   const groupEnd = runEnd(FIRST, bytes, at, end, GROUP_BYTES_MAX);
   const separator = byteAt(bytes, groupEnd, end);
   if (groupEnd === at || SEPARATOR[separator] !== 1) return false;
-  // Of version 6 only 2000::/3 is public, whose first group has four digits.
+  // The only public addresses of version 6 are in 2000::/3; their first group has four digits.
   const isGlobal = groupEnd - at === GROUP_BYTES_MAX && (bytes[at] === 0x32 || bytes[at] === 0x33);
   if (separator === COLON && !isGlobal) return false;
   let to = runEnd(ADDRESS, bytes, at, end, BYTES_MAX + 1);

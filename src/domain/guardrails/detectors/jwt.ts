@@ -1,4 +1,4 @@
-// JSON Web Tokens: a header that decodes to JSON with an algorithm, and a payload after it.
+// Finds JSON Web Tokens: a header that decodes to JSON with an algorithm, and a payload after it.
 
 import { type ByteClass, classOf, isWithin, runEnd, runStart, WORD } from './characters.ts';
 import { byteAt, type Detector, type Hit, pairOf, type Tail, textOf } from './detector.ts';
@@ -14,11 +14,11 @@ const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
 const NAME_OF_ALGORITHM = /^"(?:alg|enc)"\s*:/;
 const HEADER_BYTES_MAX = 400;
-/** From here on it is a token, however it goes on. */
+/** With this much payload it is a token, however it goes on. */
 const PAYLOAD_BYTES_MIN = 12;
 const LONGEST_UNDECIDED = HEADER_BYTES_MAX + 1 + PAYLOAD_BYTES_MIN;
 
-/** The anchor is the `yJ` of `eyJ`, as which `{"` begins. */
+/** The anchor is the `yJ` of `eyJ`, the Base64 of `{"`. */
 function findJwt(bytes: Uint8Array, at: number, start: number, end: number, hit: Hit): boolean {
   const from = at - 2;
   if (from < start || bytes[from] !== 0x65) return false;
@@ -35,7 +35,8 @@ function findJwt(bytes: Uint8Array, at: number, start: number, end: number, hit:
 }
 
 /**
- * A JSON object with a member `alg` or `enc`. Not by JSON.parse, which takes microseconds to say that a text is none.
+ * Whether the header is a JSON object with a member `alg` or `enc`. JSON.parse would take microseconds to reject a
+ * text.
  */
 function isHeader(encoded: string): boolean {
   const header = Buffer.from(encoded, 'base64url').toString('latin1');
@@ -64,7 +65,9 @@ function closingQuote(text: string, open: number): number {
   return -1;
 }
 
-/** A dot is part of it where more follows; one at the end of the bytes at hand waits for what follows. */
+/**
+ * A dot belongs to the token if more of it follows; a dot at the end of the available bytes waits for the next ones.
+ */
 function tailOf(bytes: Uint8Array, from: number, end: number): Tail {
   let to = from;
   for (;;) {

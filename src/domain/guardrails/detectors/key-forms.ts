@@ -13,7 +13,7 @@ export interface KeyPart {
 export interface KeyForm {
   readonly issuer: string;
   readonly parts: readonly KeyPart[];
-  /** Where in the first literal the pair stands that is looked for. */
+  /** The index in the first literal of the byte pair that the scan looks for. */
   readonly anchorAt: number;
   readonly longest: number;
 }
@@ -34,7 +34,7 @@ const CLASSES: Readonly<Record<string, ByteClass>> = {
   '=': classOf('='),
 };
 
-/** From each issuer's documentation, or as its keys have been. One row a form; an issuer may have several. */
+/** From each issuer's documentation, or from keys that it has issued. One row per form; an issuer may have several. */
 const FORMS: readonly (readonly [issuer: string, form: string])[] = [
   ['adafruit', 'aio_{a:28}'],
   ['airtable', 'pat{a:14}.{h:64}'],
@@ -157,7 +157,10 @@ function compileForm([issuer, form]: (typeof FORMS)[number]): KeyForm {
   return { issuer, parts, anchorAt: rarestPair((parts[0] as KeyPart).literal as Buffer), longest };
 }
 
-/** In text, pairs of small letters are everywhere; so the scan looks for a prefix where it is least like a word. */
+/**
+ * Pairs of lower-case letters are everywhere in text, so the scan looks for the pair of a prefix that is least like a
+ * word.
+ */
 function rarestPair(prefix: Buffer): number {
   let best = 0;
   for (let index = 0; index + 1 < prefix.length; index += 1) {

@@ -1,4 +1,4 @@
-// National identifiers of letters and digits, by their check characters. Off unless a rule names them.
+// Finds national identifiers of letters and digits by their check characters. Off unless a rule names them.
 
 import type { EntityName } from '../entities.ts';
 import { bytesIn, classOf, DIGIT, holdByClass, isWithin, runEnd, WORD } from './characters.ts';
@@ -7,20 +7,20 @@ import { NUMBER_ANCHORS } from './digit-groups.ts';
 
 interface CodeForm {
   readonly entity: EntityName;
-  /** What it begins with. */
+  /** The characters that it may begin with. */
   readonly first: string;
-  /** Where its digits begin: how many bytes after its beginning the anchor is. */
+  /** Where its digits may begin: how many bytes after its beginning the anchor is. */
   readonly digitsAt: readonly number[];
-  /** What may stand between its beginning and its digits. */
+  /** The characters that may come before its digits. */
   readonly before: string;
   readonly digitsMin: number;
-  /** The whole, as it is written. */
+  /** The whole identifier as it is written. */
   readonly written: RegExp;
-  /** In upper case, without separators. */
+  /** `code` is in upper case and without separators, except that fi_hetu keeps its sign. */
   readonly isValid: (code: string) => boolean;
 }
 
-/** The longest of them as it is written. */
+/** More bytes than the longest written form. */
 const LONGEST = 20;
 const CODE = classOf('0-9A-Za-z +\u002d');
 
@@ -76,7 +76,9 @@ function isSpanish(number: string, check: string): boolean {
   return 'TRWAGMYFPDXBNJZSQVHLCKE'[Number(number) % 23] === check;
 }
 
-/** Day, month, year and century, an order from 002 to 899, and the rest of the number divided by 31. */
+/**
+ * Day, month, year, the sign of the century, an order from 002 to 899, and the remainder of the number divided by 31.
+ */
 function isHetu(code: string): boolean {
   const [day, month, year] = [code.slice(0, 2), code.slice(2, 4), code.slice(4, 6)].map(Number) as [
     number,
@@ -120,7 +122,7 @@ function detectorOf({ entity, first, digitsAt, before, digitsMin, written, isVal
     const match = written.exec(textOf(bytes, at, to))?.[0];
     if (match === undefined) return false;
     const after = byteAt(bytes, at + match.length, end);
-    // Finland's numbers have the dash inside: a dash after one makes it something else.
+    // The sign in Finland's numbers carries the century, so it is kept.
     if (WORD[after] === 1 || !isValid(entity === 'fi_hetu' ? match.toUpperCase() : bare(match))) return false;
     hit.start = at;
     hit.end = at + match.length;
@@ -137,7 +139,8 @@ function detectorOf({ entity, first, digitsAt, before, digitsMin, written, isVal
     }
     return false;
   };
-  // The first of its digits, after a letter or a blank, or at its very beginning.
+  // The anchor is the first digit: at the very beginning, or after one of the characters that may come before the
+  // digits.
   const hold = holdByClass(CODE, firsts, LONGEST);
   if (digitsAt[0] === 0) {
     const openings: readonly Opening[] = [

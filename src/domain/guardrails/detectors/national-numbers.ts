@@ -1,11 +1,11 @@
-// National numbers that are digits alone, by their check digits. Off unless a rule names them: a number that passes one
-// check digit of ten is common.
+// Finds national numbers of digits only, by their check digits. Off unless a rule names them, since every tenth number
+// passes a single check digit.
 
 import type { EntityName } from '../entities.ts';
 import { classOf, DIGIT, holdByClass } from './characters.ts';
 import { passesMod11And10, passesVerhoeff, weightedSum } from './checksums.ts';
 import type { Detector, Hit, Opening } from './detector.ts';
-import { digitGroupsAt, isEndOfNumber, isGrouped, NUMBER_ANCHORS } from './digit-groups.ts';
+import { digitGroupsAt, isEndOfNumber, isGrouped, isUniform, NUMBER_ANCHORS } from './digit-groups.ts';
 
 interface NumberForm {
   readonly entity: EntityName;
@@ -53,7 +53,7 @@ const FORMS: readonly NumberForm[] = [
   },
   {
     entity: 'uk_nhs',
-    // Ten bare digits are a timestamp too often.
+    // Ten digits without separators are too often a timestamp.
     groupings: [[[3, 3, 4], ' -']],
     isValid: (digits) => {
       const check = 11 - (weightedSum(digits, [10, 9, 8, 7, 6, 5, 4, 3, 2]) % 11);
@@ -76,7 +76,7 @@ function isCpf(digits: Uint8Array): boolean {
   return checkOf(9) === digits[9] && checkOf(10) === digits[10];
 }
 
-/** One digit is there twice or three times, the others at most once: the rule by which they are given out. */
+/** One digit occurs two or three times, all others at most once: the rule by which these numbers are issued. */
 function repeatsOnce(digits: Uint8Array): boolean {
   const counts = new Uint8Array(10);
   for (const digit of digits.subarray(0, 10)) counts[digit] = (counts[digit] as number) + 1;
@@ -84,7 +84,10 @@ function repeatsOnce(digits: Uint8Array): boolean {
   return repeated.length === 1 && (repeated[0] as number) <= 3;
 }
 
-/** Sex, year, month, département, commune, order; the key is 97 minus the rest of the thirteen digits. */
+/**
+ * Sex, year, month, département, commune, order; the key is 97 minus the remainder of the thirteen digits divided by
+ * 97.
+ */
 function isNir(digits: Uint8Array): boolean {
   const sex = digits[0] as number;
   const month = (digits[3] as number) * 10 + (digits[4] as number);
@@ -101,16 +104,12 @@ function isPesel(digits: Uint8Array): boolean {
   return (10 - (weightedSum(digits, [1, 3, 7, 9, 1, 3, 7, 9, 1, 3]) % 10)) % 10 === digits[10];
 }
 
-/** 9xx, and the groups that the IRS gives out. */
+/** 9xx, and a group that the IRS issues. */
 function isItin(digits: Uint8Array): boolean {
   const group = (digits[3] as number) * 10 + (digits[4] as number);
   const isGivenOut =
     (group >= 50 && group <= 65) || (group >= 70 && group <= 88) || (group >= 90 && group <= 99 && group !== 93);
   return digits[0] === 9 && isGivenOut;
-}
-
-function isUniform(digits: Uint8Array, count: number): boolean {
-  return digits.subarray(0, count).every((digit) => digit === digits[0]);
 }
 
 function detectorOf({ entity, groupings, isValid }: NumberForm): Detector {

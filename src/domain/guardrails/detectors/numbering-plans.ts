@@ -1,5 +1,5 @@
-// Which phone numbers exist, by the numbering plans of libphonenumber (`libphonenumber-js/max`). Its table is read here
-// rather than by its own parser: that takes 48 µs a number, and a text may have thousands.
+// Decides which phone numbers exist, by the numbering plans of libphonenumber (`libphonenumber-js/max`). This file
+// reads the library's table itself, since the library's parser takes 48 µs per number and a text may have thousands.
 
 import plans from 'libphonenumber-js/max/metadata';
 
@@ -7,9 +7,9 @@ type NumberType = readonly [pattern: string, lengths?: readonly number[]] | 0 | 
 
 /** The plans of all countries that share a calling code. */
 interface Plans {
-  /** Lengths that their numbers can have, by length. */
+  /** For each length: whether the numbers can have it. */
   readonly lengths: readonly boolean[];
-  /** Their numbers, of any type. */
+  /** Matches their numbers, of any type. */
   readonly numbers: RegExp;
 }
 
@@ -19,7 +19,7 @@ const TYPES = 11;
 const CALLING_CODE_DIGITS_MAX = 3;
 const ZERO = 0x30;
 
-/** By calling code; null: nobody has it. Made when first asked for. */
+/** By calling code; null: no country has it. Made on first use. */
 const known: (Plans | null | undefined)[] = [];
 
 /** `digits`: the calling code and the national number, without a prefix, as ASCII; `count` of them. */
@@ -34,7 +34,7 @@ export function isNumberInPlan(digits: Buffer, count: number): boolean {
   return false;
 }
 
-/** The zero that is dialled within a country is often written behind its code, too. */
+/** The zero that is dialled within a country is often written after the country's code, too. */
 function isInPlans({ lengths, numbers }: Plans, digits: Buffer, from: number, to: number): boolean {
   const isIn = (start: number) => lengths[to - start] === true && numbers.test(digits.toString('latin1', start, to));
   return isIn(from) || (digits[from] === ZERO && isIn(from + 1));
@@ -65,14 +65,14 @@ function tablesOf(code: string): readonly unknown[][] {
   return (countries[code] ?? []).flatMap((country) => (byCountry[country] === undefined ? [] : [byCountry[country]]));
 }
 
-/** One expression for all of them: North America alone has 25 countries with up to ten types each. */
+/** One expression for all countries of a code: North America alone has 25 with up to ten types each. */
 function combined(tables: readonly (readonly unknown[])[]): Plans {
   const lengths: boolean[] = [];
   for (const length of tables.flatMap((table) => table[LENGTHS] as readonly number[])) lengths[length] = true;
   return { lengths, numbers: new RegExp(`^(?:${tables.map(patternOf).join('|')})$`) };
 }
 
-/** A number has the country's general form, and that of one of its types. */
+/** A number matches the country's general pattern and that of one of its types. */
 function patternOf(table: readonly unknown[]): string {
   const general = String(table[GENERAL_PATTERN]);
   const types = ((table[TYPES] ?? []) as readonly NumberType[]).flatMap((type) =>

@@ -1,16 +1,19 @@
-// The patterns of rules: regular expressions run by RE2 in JavaScript, which takes linear time whatever the pattern and
-// the text. One automaton for all of them says which occur at all; only those are then searched for.
+// The patterns of rules: regular expressions that RE2 in JavaScript runs in linear time, whatever the pattern and the
+// text. One automaton for all patterns says which of them occur at all; only those are then searched for.
 
 import { RE2JS, RE2Set } from 're2js';
 import { type ByteClass, holdByClass } from './characters.ts';
 
-/** Of the instructions of an RE2 program. */
+/** Codes of the instructions of an RE2 program. */
 const OP_EMPTY_WIDTH = 4;
 const OP_RUNE = 8;
 const OP_RUNE_MAX = 11;
 const OP_RUNE_ANY = 10;
 const OP_RUNE_ANY_NOT_NL = 11;
-/** Of an empty-width instruction: `\b` and `\B`. The others are of lines and texts. */
+/**
+ * The bits of an empty-width instruction for `\b` and `\B`. Its other bits are for the begin and end of lines and
+ * texts.
+ */
 const WORD_BOUNDARIES = 0x30;
 
 /** Linear time still grows with the pattern: 16 of `.{1,900}a` took eight seconds over 4 KB. */
@@ -24,7 +27,7 @@ interface Instruction {
 }
 
 export interface PatternMatch {
-  /** Its place in the list that was compiled. */
+  /** The pattern's index in the list that was compiled. */
   readonly index: number;
   readonly start: number;
   readonly end: number;
@@ -33,12 +36,12 @@ export interface PatternMatch {
 /** An escape with its braces, a class, the opening of a group, a repetition with its counts, or a character. */
 const PIECES =
   /\\(?:[pPx]\{[^}]*\}|[^])|\[\^?\]?(?:\\[^]|\[:\^?[a-z]+:\]|[^\]\\])*\]|\((?:\?[^:)]*:?)?|\{(\d+)(?:,(\d*))?\}|[^]/gu;
-/** Properties of Unicode, and ranges that end beyond ASCII: one takes up to 4 ms to compile, any other a few µs. */
+/** Unicode properties, and ranges that end beyond ASCII: one takes up to 4 ms to compile, any other class a few µs. */
 const WIDE_CLASS = /\\[pP]|-(?:\\x|\P{ASCII})/gu;
 
 /**
- * About how many instructions a pattern has once what it repeats is written out. Known before it is compiled: a
- * thousand characters can be a million instructions, which take a second.
+ * About how many instructions a pattern has once its repetitions are written out. This is known before the pattern is
+ * compiled: a thousand characters can become a million instructions, which take a second.
  */
 export function writtenSizeOf(regex: string): number {
   const groups: { size: number; last: number }[] = [{ size: 0, last: 0 }];
@@ -70,11 +73,14 @@ export function countWideClasses(regex: string): number {
 export interface CheckedPattern {
   /** null: the pattern can be used; otherwise what is wrong with it. */
   readonly problem: string | null;
-  /** What it costs in the worst text: the instructions that it compiles to. 0: it does not compile. */
+  /** The number of instructions that it compiles to, which is its cost in the worst text. 0: it does not compile. */
   readonly size: number;
 }
 
-/** Compiles the pattern: what is too much for the event loop must have been refused by its written size before. */
+/**
+ * Compiles the pattern. The caller must have refused, by `writtenSizeOf`, a pattern that is too large for the event
+ * loop.
+ */
 export function checkPattern(regex: string): CheckedPattern {
   try {
     const compiled = RE2JS.compile(regex);
@@ -95,7 +101,7 @@ function problemOf(compiled: RE2JS): string | null {
 }
 
 export class PatternSet {
-  /** What all of them cost in the worst text: the instructions that they compile to. */
+  /** The number of instructions of all patterns, which is their cost in the worst text. */
   readonly size: number;
   private readonly gate = new RE2Set();
   private readonly patterns: readonly {
@@ -104,7 +110,7 @@ export class PatternSet {
     readonly characters: ByteClass;
   }[];
 
-  /** Each must have passed `patternProblem`. */
+  /** Each pattern must have passed `checkPattern`. */
   constructor(patterns: readonly { readonly regex: string; readonly maxLength: number }[]) {
     for (const { regex } of patterns) this.gate.add(regex);
     this.gate.compile();
@@ -115,7 +121,7 @@ export class PatternSet {
     this.size = this.patterns.reduce((sum, { regex }) => sum + regex.programSize(), 0);
   }
 
-  /** Calls `onMatch` until it says false. The byte before `start` is the context of `\b`. */
+  /** Calls `onMatch` until it returns false. The byte before `start` is the context of `\b`. */
   find(bytes: Uint8Array, start: number, end: number, onMatch: (match: PatternMatch) => boolean): void {
     const offset = Math.max(0, start - 1);
     const text = bytes.subarray(offset, end);
@@ -144,7 +150,7 @@ function instructionsOf(regex: RE2JS): readonly Instruction[] {
   return regex.re2().prog.inst as readonly Instruction[];
 }
 
-/** Every byte that a match can have; all of a character beyond ASCII are taken together. */
+/** Every byte that a match can contain. If it can contain any character beyond ASCII, all bytes beyond ASCII count. */
 function charactersOf(regex: RE2JS): ByteClass {
   const characters = new Uint8Array(256);
   for (const { op, runes, arg } of instructionsOf(regex)) {

@@ -1,5 +1,5 @@
-// Phone numbers: with `+` and country code, or in the spaced form of North America; each must be one that the numbering
-// plan of its country gives out, by libphonenumber's table.
+// Finds phone numbers: with `+` and country code, or in the spaced form of North America. Each must exist in the
+// numbering plan of its country, by libphonenumber's table.
 
 import { bytesIn, classOf, DIGIT, holdByClass, isWithin, WORD } from './characters.ts';
 import { byteAt, type Detector, type Hit, pairOf } from './detector.ts';
@@ -9,7 +9,7 @@ import { isNumberInPlan } from './numbering-plans.ts';
 /** ITU E.164. */
 const DIGITS_MAX = 15;
 const DIGITS_MIN = 7;
-/** With a separator or two between all groups. */
+/** The most bytes of a number, with one or two separators between all groups. */
 const BYTES_MAX = 48;
 const PLUS = 0x2b;
 const OPENING = 0x28;
@@ -19,12 +19,12 @@ const ZERO = 0x30;
 const ONE = 0x31;
 const SEPARATOR = classOf(' ./()\u002d');
 
-/** Ends of the groups read last, with the digits up to each. */
+/** The ends of the groups that were read last, and the number of digits up to each end. */
 const groupEnds = new Int32Array(DIGITS_MAX + 1);
 const groupDigits = new Uint8Array(DIGITS_MAX + 1);
 const digits = Buffer.alloc(DIGITS_MAX + 1);
 
-/** The longest beginning of the groups that is a number: what stands after it may be another. */
+/** Finds the longest run of groups from the first on that is a number; the groups after it may be another number. */
 function findInternational(bytes: Uint8Array, at: number, start: number, end: number, hit: Hit): boolean {
   if (at - 1 < start || bytes[at - 1] !== PLUS) return false;
   if (isWithin(WORD, bytes, at - 1) || bytes[at - 2] === PLUS) return false;
@@ -41,7 +41,7 @@ function findInternational(bytes: Uint8Array, at: number, start: number, end: nu
   return false;
 }
 
-/** The number of groups. The zero of `+44 (0)20` is not dialled. */
+/** Reads the groups and returns their number. The zero of `+44 (0)20` is left out, since it is not dialled. */
 function readGroups(bytes: Uint8Array, at: number, end: number): number {
   const limit = Math.min(end, at + BYTES_MAX);
   let count = 0;
@@ -77,7 +77,7 @@ function afterSeparators(bytes: Uint8Array, from: number, limit: number): number
 
 function findNorthAmerican(bytes: Uint8Array, at: number, start: number, end: number, hit: Hit): boolean {
   const before = at > 0 ? (bytes[at - 1] as number) : 0x20;
-  // A dot before is a decimal fraction or a version.
+  // A number after a dot is a decimal fraction or part of a version.
   if (before === DOT || before === PLUS) return false;
   if (before === OPENING) return at > start && findWithBrackets(bytes, at, end, hit);
   const found = digitGroupsAt(bytes, at, end);
@@ -107,7 +107,7 @@ function findWithBrackets(bytes: Uint8Array, at: number, end: number, hit: Hit):
 
 function isNorthAmerican(from: number, to: number, hit: Hit): boolean {
   digits[0] = ONE;
-  // Neither area nor exchange begins with 0 or 1.
+  // No area code and no exchange begins with 0 or 1.
   if ((digits[1] as number) <= ONE || (digits[4] as number) <= ONE) return false;
   if (!isNumberInPlan(digits, 11)) return false;
   hit.start = from;
@@ -127,7 +127,7 @@ export const internationalPhone: Detector = {
 
 export const northAmericanPhone: Detector = {
   entity: 'phone',
-  // The second where the area is in brackets.
+  // The second opening is for area codes in brackets.
   openings: [
     [3, 3],
     [3, 0],

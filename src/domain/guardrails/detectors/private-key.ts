@@ -1,5 +1,5 @@
-// Private keys in PEM (RFC 7468): decided by the header and its first line; what follows belongs to the key up to its
-// end line.
+// Finds private keys in PEM (RFC 7468). The header and the first line decide; all that follows belongs to the key up to
+// its end line.
 
 import { bytesIn, classOf, runEnd } from './characters.ts';
 import { byteAt, type Detector, type Hit, pairOf, type Tail, textOf } from './detector.ts';
@@ -7,20 +7,20 @@ import { byteAt, type Detector, type Hit, pairOf, type Tail, textOf } from './de
 const DASH = 0x2d;
 const BEGIN = Buffer.from('-----BEGIN ');
 const END = Buffer.from('-----END ');
-/** `-----BEGIN ENCRYPTED PRIVATE KEY-----`, `-----BEGIN PGP PRIVATE KEY BLOCK-----` and what is between in length. */
+/** From `-----BEGIN PRIVATE KEY-----` to `-----BEGIN PGP PRIVATE KEY BLOCK-----`. */
 const HEADER = /^-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----$/;
 const HEADER_BYTES_MAX = 64;
 const NAME = classOf('A-Z0-9 ');
 const BASE64 = classOf('A-Za-z0-9+/=');
 /** Line ends, also as they are escaped in JSON or in a shell, and the quotes of source code's lines. */
 const LINE_END = classOf(' \t\r\n\\nr"\u0027+,');
-/** Enough of a line to be no sentence about keys. */
+/** A line of this length is no sentence about keys. */
 const FIRST_LINE_BYTES = 40;
 const LINE_ENDS_MAX = 16;
-/** RFC 1421 headers of encrypted keys, at most. */
+/** The most bytes of the RFC 1421 headers of an encrypted key. */
 const HEADERS_BYTES_MAX = 200;
 const LONGEST_UNDECIDED = HEADER_BYTES_MAX + LINE_ENDS_MAX * 2 + HEADERS_BYTES_MAX + FIRST_LINE_BYTES;
-/** What a key has between its lines: base64, headers, line ends however escaped. */
+/** The characters of a key between its begin and end lines: base64, headers, and line ends in any escaped form. */
 const BODY = classOf('A-Za-z0-9+/=:,. \t\r\n\\"\u0027\u002d');
 
 function findPrivateKey(bytes: Uint8Array, at: number, start: number, end: number, hit: Hit): boolean {
@@ -37,7 +37,7 @@ function findPrivateKey(bytes: Uint8Array, at: number, start: number, end: numbe
   return true;
 }
 
-/** -1: no key's line follows. */
+/** The place at which the first line is long enough to decide; -1: no line of a key follows. */
 function endOfFirstLine(bytes: Uint8Array, from: number, end: number): number {
   let place = runEnd(LINE_END, bytes, from, end, LINE_ENDS_MAX);
   if (place === from) return -1;
@@ -46,7 +46,7 @@ function endOfFirstLine(bytes: Uint8Array, from: number, end: number): number {
   while (place < limit) {
     const lineEnd = runEnd(BASE64, bytes, place, end, FIRST_LINE_BYTES);
     if (lineEnd - lineStart >= FIRST_LINE_BYTES) return lineEnd;
-    // A header (`Proc-Type: 4,ENCRYPTED`), or its line end.
+    // This is a header (`Proc-Type: 4,ENCRYPTED`) or its line end.
     if (BODY[byteAt(bytes, lineEnd, end)] !== 1 || lineEnd >= end) return -1;
     place = lineEnd + 1;
     lineStart = place;
@@ -54,7 +54,7 @@ function endOfFirstLine(bytes: Uint8Array, from: number, end: number): number {
   return -1;
 }
 
-/** Up to the end line and with it, or to what stands in no key, or to the beginning of another. */
+/** Up to and including the end line, or up to a byte that no key has, or up to the beginning of another key. */
 function tailOf(bytes: Uint8Array, from: number, end: number): Tail {
   let to = from;
   while (to < end && BODY[bytes[to] as number] === 1) {
@@ -70,7 +70,7 @@ function tailOf(bytes: Uint8Array, from: number, end: number): Tail {
   return { to, isOpen: to === end };
 }
 
-/** `at`: where its first dash is. */
+/** `at`: the place of the end line's first dash. */
 function endLine(bytes: Uint8Array, at: number, end: number): Tail {
   const nameEnd = runEnd(NAME, bytes, at + END.length, end, HEADER_BYTES_MAX);
   const to = runEnd(DASHES, bytes, nameEnd, end, 5);
@@ -85,7 +85,7 @@ function matchedBytes(bytes: Uint8Array, from: number, end: number, text: Buffer
   return matched;
 }
 
-/** From the last beginning of a header that is not decided yet, be it only its first dash. */
+/** Holds from a begin line that is not decided yet, even if only its first dash has come. */
 function holdPrivateKey(bytes: Uint8Array, start: number, end: number): number {
   const limit = Math.max(start, end - LONGEST_UNDECIDED);
   for (let from = limit; from < end; from += 1) {

@@ -1,15 +1,18 @@
-// Seed phrases of wallets: 12 to 24 English words of BIP-39 in a row, with their checksum. Off unless a rule names
-// them: every word of a text is looked up.
+// Finds seed phrases of wallets: 12 to 24 English words of BIP-39 in a row, with their checksum. Off unless a rule
+// names them, since every word of a text is looked up.
 
 import { hash } from 'node:crypto';
 import { bytesIn, classOf, complementOf, LETTER, runEnd, runStart, WORD } from './characters.ts';
 import { byteAt, type Detector, type Hit, pairOf } from './detector.ts';
 import { SEED_WORDS } from './seed-words.ts';
 
-/** Each has eleven bits; of the whole, one of 33 is the checksum. */
+/** The numbers of words that a phrase can have. A word has eleven bits; one bit in 33 belongs to the checksum. */
 const COUNTS = [24, 21, 18, 15, 12];
 const WORD_BITS = 11;
-/** Words of a sentence around a phrase that could be its own, before and behind; the finding has them, too. */
+/**
+ * How many words of the surrounding sentence, before and after a phrase, may look like words of the phrase; the finding
+ * includes them.
+ */
 const WORDS_AROUND_MAX = 2;
 /** A longer row is a list. */
 const WORDS_MAX = 24 + 2 * WORDS_AROUND_MAX;
@@ -18,7 +21,7 @@ const WORD_BYTES_MAX = 8;
 const SEPARATOR = classOf(' ,\t\r\n');
 const SEPARATOR_BYTES_MAX = 3;
 
-/** By the first four letters, which are five bits each. */
+/** Keyed by the first four letters, five bits each. */
 const indexByLetters = new Map(SEED_WORDS.map((word, index) => [keyOf(Buffer.from(word), 0, word.length), index]));
 
 function keyOf(bytes: Uint8Array, from: number, to: number): number {
@@ -27,7 +30,7 @@ function keyOf(bytes: Uint8Array, from: number, to: number): number {
   return key;
 }
 
-/** The number of the word that bytes[from, to) is; -1: it is none. */
+/** The BIP-39 index of the word bytes[from, to); -1: it is not on the list. */
 function wordAt(bytes: Uint8Array, from: number, to: number): number {
   if (to - from < WORD_BYTES_MIN || to - from > WORD_BYTES_MAX) return -1;
   const index = indexByLetters.get(keyOf(bytes, from, to));
@@ -42,7 +45,7 @@ function wordAt(bytes: Uint8Array, from: number, to: number): number {
 const indexes = new Uint16Array(WORDS_MAX + 1);
 let lastEnd = 0;
 
-/** The words in a row from `at` on, into `indexes` and `lastEnd`; returns how many, at most one too many. */
+/** Reads the words in a row from `at` on into `indexes` and `lastEnd`; returns their number, at most WORDS_MAX + 1. */
 function readWords(bytes: Uint8Array, at: number, end: number): number {
   let count = 0;
   for (let from = at; count <= WORDS_MAX; count += 1) {
@@ -52,13 +55,13 @@ function readWords(bytes: Uint8Array, at: number, end: number): number {
     indexes[count] = index;
     lastEnd = to;
     from = runEnd(SEPARATOR, bytes, to, end, SEPARATOR_BYTES_MAX);
-    // Nothing follows that could be the next one.
+    // No separator follows, so there is no next word.
     if (from === to) return count + 1;
   }
   return count;
 }
 
-/** Where the word begins that stands before `to`, with its separator between; -1: there is none. */
+/** Where the word before `to` and its separator begins; -1: there is no word of the list. */
 function wordBefore(bytes: Uint8Array, to: number, start: number): number {
   const wordEnd = runStart(SEPARATOR, bytes, to, start, SEPARATOR_BYTES_MAX);
   if (wordEnd === to) return -1;
@@ -67,7 +70,7 @@ function wordBefore(bytes: Uint8Array, to: number, start: number): number {
   return wordAt(bytes, from, wordEnd) === -1 ? -1 : from;
 }
 
-/** At the first word of a row. */
+/** `at` must be the first word of a row. */
 function findSeedPhrase(bytes: Uint8Array, at: number, start: number, end: number, hit: Hit): boolean {
   const firstEnd = runEnd(LETTER, bytes, at, end, WORD_BYTES_MAX + 1);
   if (wordAt(bytes, at, firstEnd) === -1 || wordBefore(bytes, at, start) !== -1) return false;
@@ -79,7 +82,7 @@ function findSeedPhrase(bytes: Uint8Array, at: number, start: number, end: numbe
   return true;
 }
 
-/** Whether so many of the words are a phrase. */
+/** Whether `count` of the `found` words are a phrase. */
 function hasPhrase(found: number, count: number): boolean {
   const around = found - count;
   for (let first = Math.max(0, around - WORDS_AROUND_MAX); first <= Math.min(around, WORDS_AROUND_MAX); first += 1)
@@ -87,10 +90,10 @@ function hasPhrase(found: number, count: number): boolean {
   return false;
 }
 
-/** The bits of up to 24 words, and a byte for those of the last one that fill none. */
+/** The bits of up to 24 words, and one more byte for the bits that do not fill a byte. */
 const packed = Buffer.alloc((24 * WORD_BITS) / 8 + 1);
 
-/** The last bits are the first ones of the SHA-256 of the others. */
+/** Whether the last bits of the words are the first bits of the SHA-256 of the others. */
 function hasChecksum(first: number, count: number): boolean {
   let to = 0;
   let bits = 0;
@@ -111,7 +114,7 @@ function hasChecksum(first: number, count: number): boolean {
   return sum >> (8 - checksumBits) === (packed[entropyBytes] as number) >> (8 - checksumBits);
 }
 
-/** From the row of words at the end, the last of which may be only begun. */
+/** Holds from the beginning of the row of words at the end, whose last word may be incomplete. */
 function holdSeedPhrase(bytes: Uint8Array, start: number, end: number): number {
   const begun = runStart(LETTER, bytes, end, start, WORD_BYTES_MAX + 1);
   if (end - begun > WORD_BYTES_MAX || (begun > start && begun < end && WORD[bytes[begun - 1] as number] === 1))
@@ -122,7 +125,7 @@ function holdSeedPhrase(bytes: Uint8Array, start: number, end: number): number {
     if (before === -1) return from;
     from = before;
   }
-  // It is a list.
+  // A row this long is a list, not a phrase.
   return end;
 }
 

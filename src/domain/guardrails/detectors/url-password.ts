@@ -1,4 +1,5 @@
-// Passwords in URLs (`scheme://user:password@host`): the password alone, unless it is a variable or a placeholder.
+// Finds passwords in URLs (`scheme://user:password@host`): only the password, and only if it is not a variable or a
+// placeholder.
 
 import { classOf, holdByClass, LETTER, runEnd } from './characters.ts';
 import { byteAt, type Detector, type Hit, pairOf, textOf } from './detector.ts';
@@ -9,7 +10,7 @@ const AT_SIGN = 0x40;
 const USER_BYTES_MAX = 64;
 const PASSWORD_BYTES_MAX = 128;
 const USER = classOf('A-Za-z0-9._~%!$&*+,;=\u002d');
-/** RFC 3986's userinfo, and what people leave unencoded in it. */
+/** The characters of RFC 3986's userinfo, and those that people leave unencoded in it. */
 const PASSWORD = classOf('A-Za-z0-9._~%!$&*+,;=:^#?\u002d');
 const HOST_FIRST = classOf('A-Za-z0-9_[');
 const SCHEME_BYTES_MAX = 20;
@@ -54,7 +55,7 @@ export const urlPassword: Detector = {
   find: findUrlPassword,
   hold: holdByClass(
     classOf('A-Za-z0-9._~%!$&*+,;=:^#?/@\u002d'),
-    // The scheme may have left already, as the end of a token.
+    // The scheme may have been relayed already, as the end of a token.
     classOf('A-Za-z:/'),
     SCHEME_BYTES_MAX + 3 + USER_BYTES_MAX + 1 + PASSWORD_BYTES_MAX + 2,
   ),

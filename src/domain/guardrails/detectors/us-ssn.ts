@@ -1,11 +1,14 @@
-// Social security numbers of the United States, written with dashes: the areas and groups that are given out, without
-// the numbers of advertisements.
+// Finds social security numbers of the United States, written with dashes: areas and groups that are issued, without
+// numbers known from advertisements.
 
 import { classOf, DIGIT, holdByClass } from './characters.ts';
 import type { Detector, Hit } from './detector.ts';
 import { type DigitGroups, digitGroupsAt, isEndOfNumber, isGrouped, NUMBER_ANCHORS } from './digit-groups.ts';
 
-/** Printed in wallets and brochures, or an example everywhere: https://www.ssa.gov/history/ssn/misused.html. */
+/**
+ * Numbers that were printed in wallets and brochures, or that are common examples:
+ * https://www.ssa.gov/history/ssn/misused.html.
+ */
 const KNOWN_FAKES: ReadonlySet<string> = new Set(['078051120', '219099999', '123456789', '457555462', '987654321']);
 
 const DASH = 0x2d;

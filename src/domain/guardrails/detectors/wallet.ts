@@ -1,4 +1,4 @@
-// Keys and addresses of cryptocurrency wallets, by the checksums of Base58Check and bech32.
+// Finds keys and addresses of cryptocurrency wallets by the checksums of Base58Check and bech32.
 
 import { hash } from 'node:crypto';
 import { matchesAt } from '../../../platform/bytes/matches-at.ts';
@@ -8,7 +8,7 @@ import { byteAt, type Detector, type Hit, pairOf } from './detector.ts';
 
 const CHECKSUM_BYTES = 4;
 
-/** Form by first characters: lengths of the whole, and of what Base58 holds with its checksum. */
+/** A form in Base58: its first characters, its lengths, and the number of decoded bytes with the checksum. */
 interface Base58Form {
   readonly prefixes: readonly Buffer[];
   readonly lengths: readonly number[];
@@ -18,7 +18,7 @@ interface Base58Form {
 const buffersOf = (...texts: readonly string[]): Buffer[] => texts.map((text) => Buffer.from(text));
 
 const KEY_FORMS: readonly Base58Form[] = [
-  // WIF, without and with the mark of a compressed public key; of the main network.
+  // WIF of the main network, without and with the mark of a compressed public key.
   { prefixes: buffersOf('5'), lengths: [51], decodedBytes: 37 },
   { prefixes: buffersOf('K', 'L'), lengths: [52], decodedBytes: 38 },
   // BIP-32 and SLIP-132 extended private keys.
@@ -31,7 +31,7 @@ const KEY_FORMS: readonly Base58Form[] = [
 const ADDRESS_FORMS: readonly Base58Form[] = [
   { prefixes: buffersOf('1', '3'), lengths: [25, 26, 27, 28, 29, 30, 31, 32, 33, 34], decodedBytes: 25 },
 ];
-/** With the separator behind them. */
+/** With the separator after them. */
 const KEY_PREFIXES = buffersOf('nsec1', 'age-secret-key-1');
 const ADDRESS_PREFIXES = buffersOf('bc1', 'tb1');
 const BASE58_LENGTH_MIN = 25;
@@ -75,7 +75,7 @@ function findBech32(prefixes: readonly Buffer[], bytes: Uint8Array, from: number
   return true;
 }
 
-/** In upper or lower case. */
+/** Whether the bytes begin with the prefix, in upper or lower case. */
 function beginsWith(prefix: Buffer, bytes: Uint8Array, from: number, end: number): boolean {
   if (from + prefix.length > end) return false;
   for (let index = 0; index < prefix.length; index += 1)
@@ -83,18 +83,18 @@ function beginsWith(prefix: Buffer, bytes: Uint8Array, from: number, end: number
   return true;
 }
 
-/** Most begin with their first character, after one that belongs to no word. */
+/** The anchor of most forms is their first character, after a character that belongs to no word. */
 function anchorsOf(first: string): number[] {
   const befores = bytesIn(complementOf(WORD));
   return bytesIn(classOf(first)).flatMap((byte) => befores.map((before) => pairOf(before, byte)));
 }
 
-/** Prefixes that look like words are found at their end: `xprv9`, `nsec1`, `age-secret-key-`. */
+/** The anchor of a prefix that looks like a word is its end: `xprv9`, `nsec1`, `age-secret-key-`. */
 function pairsOf(...pairs: readonly string[]): number[] {
   return pairs.map((pair) => pairOf(pair.charCodeAt(0), pair.charCodeAt(1)));
 }
 
-/** Where the word begins that has an anchor at `at`, which may be after its prefix; -1: nowhere. */
+/** Where the word with an anchor at `at` begins, which may be before a prefix; -1: `at` is inside a longer word. */
 function startOfWord(bytes: Uint8Array, at: number, start: number, prefixBytes: number): number {
   const from = WORD[bytes[at - 1] as number] === 1 ? at - prefixBytes : at;
   return from < start || (from > 0 && WORD[bytes[from - 1] as number] === 1) ? -1 : from;

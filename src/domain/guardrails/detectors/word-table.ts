@@ -7,23 +7,23 @@ import { pairOf } from './detector.ts';
 
 /** ASCII letters in lower case, every other byte as it is. */
 export const LOWER = Uint8Array.from({ length: 256 }, (_, byte) => (byte >= 0x41 && byte <= 0x5a ? byte + 0x20 : byte));
-/** Less than two bytes of a text are never looked up. */
+/** Words are looked up by their first two bytes, so shorter ones cannot be found. */
 export const WORD_BYTES_MIN = 2;
 const ASCII = /^\p{ASCII}*$/u;
-/** Words that are spelt, spellings that are measured, and spellings that are sorted or copied, in one go. */
+/** How many words are spelt, and how many spellings are measured, and sorted or copied, before the generator pauses. */
 const SPELT_AT_ONCE = 64;
 const MEASURED_AT_ONCE = 256;
 const SORTED_AT_ONCE = 1_024;
 
 /** Plain data, in memory that all threads share: ten thousand words with accents are more than a megabyte. */
 export interface WordTable {
-  /** Every spelling in lower case, sorted, one behind the other. */
+  /** Every spelling in lower case, sorted and concatenated. */
   readonly bytes: Uint8Array;
-  /** Where each begins, and the end of the last. */
+  /** Where each spelling begins, and the end of the last. */
   readonly starts: Int32Array;
-  /** Of each spelling the rules that look for it, by their places in the policy. */
+  /** The rules that look for each spelling, by their indexes in the policy, concatenated. */
   readonly rules: Uint16Array;
-  /** Where those of each begin, and the end of the last. */
+  /** Where the rules of each spelling begin, and the end of the last. */
   readonly ruleStarts: Int32Array;
   /** The rules that have words. */
   readonly wordRules: readonly number[];
@@ -31,8 +31,8 @@ export interface WordTable {
   readonly pairs: Uint16Array;
   readonly longest: number;
   /**
-   * How often a byte of a text is looked at, at most: for every word that can begin within another one, more often the
-   * more words there are to search, and for each rule whose words begin alike.
+   * The most often that a byte of a text is looked at: once for every word that can begin within another one (more
+   * often the more words there are to search), and once for each rule whose words begin alike.
    */
   readonly looksPerByte: number;
 }
@@ -66,7 +66,7 @@ function sharedInt32(length: number): Int32Array {
   return new Int32Array(new SharedArrayBuffer(length * Int32Array.BYTES_PER_ELEMENT));
 }
 
-/** The bytes of each as a text, and who looks for it. */
+/** Each spelling, its bytes as a latin1 string, with the rules that look for it. */
 function* spellings(rules: readonly Rule[]): Generator<void, Map<string, number[]>> {
   const rulesOf = new Map<string, number[]>();
   let spelt = 0;
@@ -85,7 +85,10 @@ function* spellings(rules: readonly Rule[]): Generator<void, Map<string, number[
   return rulesOf;
 }
 
-/** Letters beyond ASCII have no second case among bytes, and accents may be characters of their own. */
+/**
+ * The spellings of a word that are looked for. A byte table cannot fold the case of letters beyond ASCII, and accents
+ * may be characters of their own, so such words get several.
+ */
 function spellingsOf(word: string): string[] {
   if (ASCII.test(word)) return [word];
   const first = String.fromCodePoint(word.codePointAt(0) as number);
@@ -99,7 +102,7 @@ function loweredBytes(word: string): Buffer {
   return bytes;
 }
 
-/** Short lists are sorted, and then two by two become one. */
+/** Merge sort: short lists are sorted and then merged two by two. */
 function* sortedInSlices(texts: readonly string[]): Generator<void, readonly string[]> {
   let lists: string[][] = [];
   for (let at = 0; at < texts.length; at += SORTED_AT_ONCE) {
@@ -150,7 +153,7 @@ function* measured({
   const isBeginning = new Uint8Array(256 * 256);
   for (const pair of pairs) isBeginning[pair] = 1;
   let [longest, begunMax, rulesMax] = [0, 0, 0];
-  /** Those with which the present one begins. */
+  /** The spellings that are a prefix of the current one, the shortest first. */
   const outer: { readonly start: number; readonly end: number; readonly rules: number }[] = [];
   for (let index = 0; index + 1 < starts.length; index += 1) {
     const [start, end] = [starts[index] as number, starts[index + 1] as number];
@@ -166,7 +169,7 @@ function* measured({
   return { longest, looksPerByte: Math.ceil(begunMax * searches) + rulesMax };
 }
 
-/** At how many places of a word one can begin. */
+/** At how many places within a word another word can begin. */
 function begunWithin(bytes: Uint8Array, start: number, end: number, isBeginning: Uint8Array): number {
   let begun = 1;
   for (let at = start + 1; at < end; at += 1) {

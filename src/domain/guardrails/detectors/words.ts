@@ -1,26 +1,29 @@
-// Looks for the words of a policy's rules: whole words, in upper or lower case. Since they are sorted by their bytes,
-// those which begin as the text does are one range, which each further byte makes smaller: what a text costs grows with
-// how far it agrees with some word, and hardly with how many words or rules there are.
+// Looks for the words of a policy's rules: whole words, in upper or lower case. The words are sorted by their bytes, so
+// the words that begin like the text are one range, and each further byte of the text makes the range smaller. The cost
+// grows with how far the text agrees with some word, and hardly with the number of words or rules.
 
 import { WORD } from './characters.ts';
 import { byteAt } from './detector.ts';
 import { isWordStart, LOWER, type WordTable } from './word-table.ts';
 
 export class WordSearch {
-  /** Of the last search: by place, which rule has found a word, and where it ends. The first `count` of them count. */
+  /**
+   * The result of the last `find`: the rules that have a word, and where each word ends. Only the first entries count,
+   * as many as `find` returned.
+   */
   readonly foundRules: number[] = [];
   readonly foundEnds: number[] = [];
   private readonly table: WordTable;
-  /** By rule: 1 where its words are looked for. */
+  /** By rule: 1 if its words are looked for. */
   private readonly isActive: Uint8Array;
-  /** How many spellings before each place are looked for; null: all of them. */
+  /** For each spelling, how many of those before it are looked for; null: all are. */
   private readonly activeBefore: Int32Array | null;
-  /** By rule: 1 where the search has found a longer word of it. */
+  /** By rule: 1 if the search has found a longer word of the rule. */
   private readonly hasLonger: Uint8Array;
   /** The spellings that begin at the place and end where a word can, the shortest first. */
   private readonly ended: number[] = [];
 
-  /** `rules`: those whose words are looked for, by their places in the policy. */
+  /** `rules`: the rules whose words are looked for, by their indexes in the policy. */
   constructor(table: WordTable, rules: readonly number[]) {
     this.table = table;
     this.isActive = new Uint8Array(Math.max(...table.wordRules) + 1);
@@ -49,7 +52,7 @@ export class WordSearch {
     return this.table.pairs;
   }
 
-  /** Of each rule the longest word that begins at `from` and ends where one can: how many rules have one. */
+  /** Finds each rule's longest whole word that begins at `from`; returns how many rules have one. */
   find(bytes: Uint8Array, from: number, end: number): number {
     if (!isWordStart(bytes, from)) return 0;
     this.ended.length = 0;
@@ -86,7 +89,9 @@ export class WordSearch {
     return from;
   }
 
-  /** Whether bytes[from, end) is a word or the beginning of one. `ended`: gets the words that end before. */
+  /**
+   * Whether bytes[from, end) is a word or the beginning of one. The whole words found on the way are added to `ended`.
+   */
   private agrees(bytes: Uint8Array, from: number, end: number, ended: number[] | null): boolean {
     let low = 0;
     let high = this.table.starts.length - 1;

@@ -1,6 +1,6 @@
-// Makes of the policies in force for one principal and one API what the scan needs: the table of anchors, and for each
-// entity the rules that look for it, the strongest first. What takes long is of one policy, and made in
-// prepared-policy.ts.
+// Compiles the policies in force for one principal and one API into what the scan needs: the table of anchors and, for
+// each entity, the rules that look for it, strongest first. The slow work depends on one policy only and is done once
+// in prepared-policy.ts.
 
 import type { ApiName } from '../models/apis.ts';
 import { anchorGroups, PAIRS } from './detectors/anchor-groups.ts';
@@ -24,37 +24,40 @@ export interface CompiledExternal {
   readonly rules: readonly CompiledRule[];
 }
 
-/** What looks for one entity, and of each policy the strongest rule that asked for it, the strongest first. */
+/** The detector of one entity, with each policy's strongest rule for that entity, strongest first. */
 export interface CompiledDetector {
   readonly detector: Detector;
   readonly rules: readonly CompiledRule[];
 }
 
-/** Who looks closer at an anchor. */
+/** The detectors that look closer at an anchor. */
 export interface AtAnchor {
   readonly detectors: readonly CompiledDetector[];
-  /** Those of numbers, by `openingOf` their first two groups; null: none. */
+  /** The detectors of numbers, by `openingAt` of the number's first two groups of digits; null: none. */
   readonly numbers: readonly (readonly CompiledDetector[])[] | null;
 }
 
 export interface CompiledStage {
-  /** By `pairOf`: 0, or the index in `atAnchor` of the detectors that look closer there, and AT_WORDS. */
+  /**
+   * By `pairOf`: the index in `atAnchor` of the detectors that look closer there (0: none), plus AT_WORDS if words may
+   * begin there.
+   */
   readonly anchors: Uint8Array;
   readonly atAnchor: readonly AtAnchor[];
   readonly detectors: readonly CompiledDetector[];
-  /** Of each policy with rules that have words. */
+  /** One for each policy whose rules have words. */
   readonly words: readonly CompiledWords[];
-  /** Of each policy with rules that have patterns. */
+  /** One for each policy whose rules have patterns. */
   readonly patterns: readonly CompiledPatterns[];
   readonly externals: readonly CompiledExternal[];
   /** Some rule cloaks: replies may have placeholders to be restored. */
   readonly cloaks: boolean;
-  /** Some rule changes or blocks. */
+  /** Some rule does more than flag. */
   readonly acts: boolean;
 }
 
 export interface CompiledPolicy {
-  /** `setKeyOf` what it was made of: the same for the same rules. */
+  /** `setKeyOf` its policies and API: equal keys mean equal rules. */
   readonly key: string;
   readonly policies: readonly Policy[];
   readonly api: ApiName;
@@ -146,7 +149,7 @@ function atAnchorOf(found: readonly CompiledDetector[]): AtAnchor {
 
 const openingsKnown = new Map<Detector, readonly number[]>();
 
-/** As `openingAt` says them. */
+/** The values of `openingAt` for numbers that the detector looks for. */
 function openingsOf(detector: Detector): readonly number[] {
   const made =
     openingsKnown.get(detector) ??
@@ -155,7 +158,10 @@ function openingsOf(detector: Detector): readonly number[] {
   return made;
 }
 
-/** Set where words may begin. The detectors have some dozens of entries. */
+/**
+ * The bit of an anchor that is set where words may begin. The detectors have some dozens of entries and need the lower
+ * bits only.
+ */
 export const AT_WORDS = 0x80;
 
 /** Pairs with the same detectors share an entry of `atAnchor`. */

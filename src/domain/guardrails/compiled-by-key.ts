@@ -9,7 +9,7 @@ const compiledByKey = new Map<string, CompiledPolicy>();
 const COMPILED_MAX = 32;
 
 export interface PackedPolicies {
-  /** Of the compiled policy. */
+  /** The key of the compiled policy. */
   readonly key: string;
   readonly policies: readonly PackedPolicy[];
   readonly api: ApiName;

@@ -7,12 +7,15 @@ const BACKSLASH = 0x5c;
 const QUOTE = 0x22;
 const LETTER_U = 0x75;
 const FIRST_BYTES = 4_096;
-/** The map has so many numbers for each escape: where it lies in the text, its length there, and both in the source. */
+/**
+ * The map has this many numbers for each escape: its offset and length in the text, and its offset and length in the
+ * source.
+ */
 const ESCAPE_WORDS = 4;
-/** Of what is kept for the next string; a larger one is dropped. */
+/** A buffer of up to this size is kept for the next string; a larger one is dropped. */
 const KEPT_BYTES_MAX = 262_144;
 
-/** What the letter of a two-character escape stands for; 0: it is none. */
+/** The byte that a two-character escape stands for, by its letter; 0: not an escape. */
 const SINGLE = new Uint8Array(128);
 for (const [letter, byte] of [
   ['"', 0x22],
@@ -30,16 +33,16 @@ for (const [letter, byte] of [
 export class DecodedText {
   bytes: Buffer = Buffer.allocUnsafeSlow(FIRST_BYTES);
   length = 0;
-  /** Of a source that ends within an escape: where that begins; else where the source ends. */
+  /** Where the decoded part of the source ends: before an escape that is cut off, else at the end of the source. */
   sourceEnd = 0;
   private base = 0;
   private escapes: number[] = [];
-  /** Where quotes without an escape lie in the text: those that begin and end the strings of JSON. */
+  /** Offsets in the text of unescaped quotes: they begin and end the strings of JSON. */
   private quotes: number[] = [];
 
   /**
-   * Decodes `source` from `start` to `end`. A backslash that begins no escape stands for itself, since the source may
-   * be what a model wrote. `isCut`: an escape at its end may go on in bytes that are still to come, and is left out.
+   * Decodes `source` from `start` to `end`. A backslash that begins no escape stands for itself, since a model may have
+   * written the source. `isCut`: more bytes follow, so an incomplete escape at the end is left out.
    */
   decode(source: Buffer, start: number, end: number, isCut = false): void {
     if (this.bytes.length > KEPT_BYTES_MAX || this.bytes.length < end - start)
@@ -81,7 +84,7 @@ export class DecodedText {
     this.length = to;
   }
 
-  /** Where in the source the character begins that has this byte of the text. */
+  /** The source offset at which the character begins that contains this byte of the text. */
   sourceStart(offset: number): number {
     const { escapes } = this;
     const row = this.escapeBefore(offset);
@@ -90,7 +93,7 @@ export class DecodedText {
     return past < 0 ? (escapes[row + 2] as number) : (escapes[row + 2] as number) + (escapes[row + 3] as number) + past;
   }
 
-  /** Where in the source the character ends whose last byte is the one before `offset`. */
+  /** The source offset at which the character ends that contains the text's byte before `offset`. */
   sourceAfter(offset: number): number {
     if (offset === 0) return this.base;
     const { escapes } = this;
@@ -140,7 +143,7 @@ function escapeWidth(source: Buffer, at: number, end: number): number {
   return isLowSurrogate(hexAt(source, at + 8)) ? 12 : 6;
 }
 
-/** Whether what there is could be the beginning of an escape. */
+/** Whether the bytes up to `end` could be the beginning of an escape. */
 function mayGoOn(source: Buffer, at: number, end: number): boolean {
   if (at + 1 === end) return true;
   if (source[at + 1] !== LETTER_U) return false;
@@ -162,7 +165,7 @@ function hexDigit(byte: number): number {
   return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : -1;
 }
 
-/** Four hexadecimal digits; negative where they are none. */
+/** The value of four hexadecimal digits; negative: they are none. */
 function hexAt(source: Buffer, at: number): number {
   let value = 0;
   for (let index = at; index < at + 4; index++) {
@@ -173,7 +176,9 @@ function hexAt(source: Buffer, at: number): number {
   return value;
 }
 
-/** Writes what the escape stands for; returns how many bytes that is, which are never more than the escape has. */
+/**
+ * Writes the character that the escape stands for and returns its length in bytes, which is never above the escape's.
+ */
 function writeEscape(source: Buffer, at: number, width: number, bytes: Buffer, to: number): number {
   if (width === 2) {
     bytes[to] = SINGLE[source[at + 1] as number] as number;
@@ -181,7 +186,7 @@ function writeEscape(source: Buffer, at: number, width: number, bytes: Buffer, t
   }
   let point = hexAt(source, at + 2);
   if (width === 12) point = 0x10000 + ((point - 0xd800) << 10) + (hexAt(source, at + 8) - 0xdc00);
-  // Half of a pair is no character.
+  // Half of a surrogate pair is no character.
   else if (isHighSurrogate(point) || isLowSurrogate(point)) point = 0xfffd;
   if (point < 0x80) {
     bytes[to] = point;
@@ -205,7 +210,7 @@ function writeEscape(source: Buffer, at: number, width: number, bytes: Buffer, t
   return 4;
 }
 
-/** `text` as it stands within `levels` JSON strings, one in the other. */
+/** `text` escaped for `levels` nested JSON strings. */
 export function escapeText(text: string, levels: number): string {
   let escaped = text;
   for (let level = 0; level < levels; level++) escaped = JSON.stringify(escaped).slice(1, -1);

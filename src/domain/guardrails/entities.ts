@@ -47,7 +47,7 @@ export const ENTITY_NAMES = Object.keys(ENTITIES) as EntityName[];
 /** The entities of a rule's own words and patterns. Those of external detectors have the detectors' own names. */
 export const OWN_ENTITIES = { words: 'words', pattern: 'pattern' } as const;
 
-/** The letter of what no row names: words, patterns, and what external detectors find. */
+/** The letter of entities without a row: words, patterns, and what external detectors find. */
 const OTHER_LETTER = 'X';
 
 /** Which kind letter the placeholders of an entity carry. */
@@ -63,7 +63,7 @@ export function normalizedValue(entity: string, text: string): string {
   return ignoresCase ? joined.toLowerCase() : joined;
 }
 
-/** False: an external detector calls it so. */
+/** False: the entity's name is an external detector's own. */
 export function isBuiltIn(entity: string): boolean {
   return Object.hasOwn(ENTITIES, entity) || entity === OWN_ENTITIES.words || entity === OWN_ENTITIES.pattern;
 }

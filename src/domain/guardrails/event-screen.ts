@@ -1,5 +1,5 @@
-// Screens the data of one event after another: what an event says whole is screened as a body is, and what it says in
-// pieces goes to the lanes of those texts.
+// Screens the data of one event of a stream after another. A text that an event has in full is screened as in a body; a
+// piece of a longer text is returned with the lane of that text (text-places.ts).
 
 import { Buffer } from 'node:buffer';
 import { BodyScreen, type TextEdit } from './body-screen.ts';
@@ -12,17 +12,17 @@ export interface Piece {
   readonly start: number;
   readonly end: number;
   readonly isEscaped: boolean;
-  /** Of the lists around it; -1: there is none. */
+  /** Its indexes in the outer and the inner list around it; -1: there is none. */
   indexes: [number, number];
 }
 
 export interface ScreenedEvent {
-  /** False: its data is no JSON, and what it says is not all known. */
+  /** False: the data is not JSON, so its texts are not all known. */
   readonly isWhole: boolean;
   readonly pieces: readonly Piece[];
-  /** What is said whole and has to be written otherwise. */
+  /** Edits of the texts that the event has in full. */
   readonly edits: readonly TextEdit[];
-  /** What repeats a piece token by token, and what is written there once the piece is changed. */
+  /** Edits of values that repeat a piece token by token; they are made only if the piece is changed. */
   readonly repeats: readonly TextEdit[];
   /** The lanes that end with the event, by their indexes. */
   readonly ends: readonly (readonly [number, number])[];
@@ -75,7 +75,7 @@ export class EventScreen extends BodyScreen {
     this.repeated.push({ start, end, replacement: repeatBytes(node.instead) });
   }
 
-  /** An index may stand behind what it is of. */
+  /** Indexes are set here, since an index may come after the pieces that it belongs to. */
   override onClose(node: PlaceNode): void {
     super.onClose(node);
     const level = this.levels.pop();

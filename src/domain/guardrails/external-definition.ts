@@ -19,7 +19,10 @@ export const externalDefinition = z.strictObject({
     .optional(),
   deadline_ms: z.int('must be a whole number').min(1, 'must be at least 1').max(DEADLINE_MS_MAX).optional(),
   on_failure: z.enum(['refuse', 'pass']).optional(),
-  /** Of rules for streamed replies: keep all until it has answered, or ask it behind the reply, and only flag. */
+  /**
+   * For streamed replies. `whole`: the reply waits until the detector has answered. `after`: the detector is asked
+   * after the reply, and its rules can only flag.
+   */
   output: z.enum(['whole', 'after']).optional(),
   model: z.string().min(1).max(200).optional(),
   language: z

@@ -1,5 +1,5 @@
 // The three ways in which external detectors are asked, and what their answers say: our own webhook, Presidio's
-// analyzer, and OpenAI's moderation. Texts go out as they are and answers count characters; here they become bytes.
+// analyzer, and OpenAI's moderation. Answers count positions in characters; this file converts them to bytes.
 
 import type { External } from './policy.ts';
 
@@ -17,24 +17,24 @@ const TEXTS_PER_REQUEST: Readonly<Record<External['shape'], number>> = {
   presidio: 1,
   moderation: 32,
 };
-/** Of the texts of one request, unless it is a single one: what the event loop writes as JSON at once. */
+/** The most bytes of text in one request, unless it has a single text: the event loop writes them as JSON in one go. */
 const REQUEST_BYTES_MAX = 131_072;
 const ENTITY_LENGTH_MAX = 64;
 /**
- * The longest answer, which the event loop reads in six milliseconds at most. Names that are all others, as those of
- * categories may be, take twice as long as anything else.
+ * The longest answer that is read; the event loop parses it in at most six milliseconds. Object keys that all differ,
+ * as a moderation's categories may, take twice as long to parse as anything else.
  */
 export const ANSWER_BYTES_MAX: Readonly<Record<External['shape'], number>> = {
   webhook: 262_144,
   presidio: 262_144,
   moderation: 131_072,
 };
-/** Of one answer. */
+/** The most findings in one answer. */
 const HITS_MAX = 10_000;
-/** Of one result of a moderation; OpenAI's have 13. */
+/** The most categories in one result of a moderation; OpenAI's have 13. */
 const CATEGORIES_MAX = 256;
 
-/** The texts of each request, in their order. */
+/** Divides the texts into requests, in order. */
 export function requestsFor({ shape }: External, texts: readonly string[]): readonly (readonly string[])[] {
   const requests: string[][] = [];
   let bytes = 0;
@@ -62,7 +62,7 @@ export function externalRequest({ shape, model, language }: External, texts: rea
   }
 }
 
-/** For each of the texts. Throws where the answer has another form. */
+/** The hits in each of the texts. Throws if the answer has another form. */
 export function externalHits({ shape }: External, texts: readonly string[], answer: unknown): ExternalHit[][] {
   switch (shape) {
     case 'webhook':
@@ -87,7 +87,7 @@ function webhookHits(texts: readonly string[], answer: unknown): ExternalHit[][]
   return hits;
 }
 
-/** A moderation says nothing of where: the text as a whole is the finding. */
+/** A moderation gives no positions: the text as a whole is the finding. */
 function moderationHits(texts: readonly string[], answer: unknown): ExternalHit[][] {
   const results = listOf(recordOf(answer)['results']);
   if (results.length !== texts.length) throw new Error('there is not one result for each text');
@@ -120,7 +120,7 @@ function hitOf(offsets: Uint32Array, found: unknown, entityField: string): Exter
   return { entity: nameOf(entity), start: from, end: to, score };
 }
 
-/** Names come into records and answers. */
+/** Names go into records and answers, so they are shortened and other characters are replaced. */
 function nameOf(entity: string): string {
   return entity.slice(0, ENTITY_LENGTH_MAX).replaceAll(/[^\w ./:-]/g, '_');
 }
@@ -136,7 +136,7 @@ function offsetsOf(text: string): Uint32Array {
   return offsets.subarray(0, count + 1);
 }
 
-/** What lies before the text or behind it is its beginning or end. */
+/** A position outside the text becomes its beginning or end. */
 function byteOffset(offsets: Uint32Array, codePoints: number): number {
   const at = Math.min(Math.max(0, Math.ceil(codePoints)), offsets.length - 1);
   return offsets[at] ?? 0;

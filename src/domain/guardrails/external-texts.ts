@@ -1,25 +1,25 @@
-// The texts of one body that external detectors are asked about, and then what they said of them: a body is screened
-// once to collect them, and once more with the verdicts.
+// Collects the texts of one body that external detectors are asked about, and later turns their verdicts into findings:
+// a body is screened once to collect the texts, and once more with the verdicts.
 
 import { type CompiledExternal, isAllowedValue } from './compile-policy.ts';
 import type { ExternalHit } from './external-shapes.ts';
 import type { Finding } from './finding.ts';
 import type { CompiledRule } from './prepared-policy.ts';
 
-/** By text, what each external detector found in it, in the order of the compiled policy. Plain data. */
+/** For each text, what each external detector found in it, in the order of the compiled policy. Plain data. */
 export type ExternalVerdicts = ReadonlyMap<string, readonly (readonly ExternalHit[])[]>;
 
 /** Longer texts are not sent anywhere. */
 const TEXT_BYTES_MAX = 65_536;
 const TEXTS_MAX = 1_000;
-/** Of all texts together: a million tokens. */
+/** The most bytes of all texts together: about a million tokens. */
 const ALL_BYTES_MAX = 4_194_304;
 
 export class ExternalTexts {
   private readonly verdicts: ExternalVerdicts | null;
   private readonly texts = new Set<string>();
   private bytes = 0;
-  /** Some text is not asked about, since it is too long, or too many are. */
+  /** Some text is not asked about, since it is too long or there are too many. */
   isIncomplete = false;
 
   /** null: the texts are to be collected. */
@@ -41,9 +41,9 @@ export class ExternalTexts {
     else this.addFindings(externals, this.verdicts.get(text) ?? [], text, start, findings);
   }
 
-  /** One that is there whole. */
+  /** Adds a text that is complete. */
   collect(text: string): void {
-    // One without a letter or digit says nothing.
+    // A text without a letter or digit says nothing.
     if (!/[\p{L}\p{N}]/u.test(text)) return;
     if (this.texts.has(text)) return;
     const bytes = Buffer.byteLength(text);

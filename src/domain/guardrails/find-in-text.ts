@@ -1,4 +1,4 @@
-// What policies would find in one text, for those who try them: names and places, and nothing is done about it.
+// Says what policies would find in one text, for trying them out: names and positions. Nothing is masked or blocked.
 
 import type { ApiName } from '../models/apis.ts';
 import { compilePolicy, stageOf } from './compile-policy.ts';
@@ -6,7 +6,7 @@ import { type Finding, resolveOverlaps } from './finding.ts';
 import type { Action, Policy, Stage } from './policy.ts';
 import { scanText } from './scan-text.ts';
 
-/** As long as a text may be that somebody tries: a message, and not a document. */
+/** The longest text that may be tried: a message, not a document. */
 export const TRIED_TEXT_BYTES_MAX = 4_096;
 
 export interface FoundInText {
@@ -15,7 +15,7 @@ export interface FoundInText {
   readonly rule: string;
   readonly entity: string;
   readonly action: Action;
-  /** Of its first character, and of the first one after it, counted as Unicode code points. */
+  /** Positions of its first character and of the first one after it, in Unicode code points. */
   readonly start: number;
   readonly end: number;
 }
@@ -28,7 +28,7 @@ export interface TextToTry {
 
 export interface TriedText {
   readonly findings: readonly FoundInText[];
-  /** Names of external detectors, which nobody calls here. */
+  /** Names of the external detectors, which are not called here. */
   readonly notAsked: readonly string[];
 }
 

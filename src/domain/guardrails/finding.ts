@@ -10,11 +10,11 @@ export interface Finding {
   readonly start: number;
   readonly end: number;
   /**
-   * A stream only: the finding reached the end of what was scanned and is decided already, however it goes on (a
-   * private key, a long JWT). `tailOf` says what belongs to it of what comes next.
+   * In a stream: the finding reaches the end of the scanned bytes and is certain already, however it goes on (a private
+   * key, a long JWT). `tailOf` says how much of the following bytes belongs to it.
    */
   readonly isOpen: boolean;
-  /** Of an open one that got its end from another: that one's entity. */
+  /** Set if an open finding was extended by another one: the entity of the other, whose detector finds the tail. */
   readonly goesOnAs?: string;
 }
 
@@ -34,12 +34,15 @@ function byPrecedence(one: Finding, other: Finding): number {
   );
 }
 
-/** Whether what begins inside of a finding is a part of it: a key is replaced as a whole, whatever it looks like. */
+/**
+ * Whether findings that begin inside this one are a part of it: a key is replaced as a whole, whatever its parts look
+ * like.
+ */
 export function isWhole({ entity, rule }: Finding): boolean {
   return (entity === 'jwt' || entity === 'private_key') && rule.action !== 'flag';
 }
 
-/** Without what begins where a whole one does, or inside of it; in the order of the text. */
+/** Drops findings that begin inside a whole one or at its start. The result is in text order. */
 export function withoutParts(findings: readonly Finding[]): readonly Finding[] {
   if (findings.length < 2) return findings;
   let wholeEnd = -1;
@@ -52,7 +55,10 @@ export function withoutParts(findings: readonly Finding[]): readonly Finding[] {
     });
 }
 
-/** A stream decides a key at its beginning, before it knows what else would begin there and be longer. */
+/**
+ * Whole findings come first, since a stream decides on a key at its beginning, before it can know of a longer finding
+ * there.
+ */
 function wholeFirst(one: Finding, other: Finding): number {
   return Number(isWhole(other)) - Number(isWhole(one));
 }
@@ -76,8 +82,8 @@ export function resolveOverlaps(findings: readonly Finding[]): Finding[] {
 }
 
 /**
- * Appends those of a chain of overlapping findings that count. What the others have beside them belongs to them: of an
- * address in which a word is masked, nothing goes on.
+ * Appends the findings of an overlapping chain that count. They are extended over the rest of the findings that do not:
+ * if a word of an address is masked, no other part of the address is passed on.
  */
 function addStrongest(cluster: readonly Finding[], kept: Finding[]): void {
   if (cluster.length < 2) {
@@ -95,7 +101,10 @@ function addStrongest(cluster: readonly Finding[], kept: Finding[]): void {
   kept.push(...chosen);
 }
 
-/** Those of `chosen` from `first` to before `behind` overlap `finding`: together they get all of it. */
+/**
+ * Extends the chosen findings from `first` to before `behind`, which overlap `finding`, so that together they cover all
+ * of it.
+ */
 function cover(chosen: Finding[], first: number, behind: number, finding: Finding): void {
   for (let index = first; index < behind; index += 1) {
     const one = chosen[index] as Finding;
@@ -103,7 +112,7 @@ function cover(chosen: Finding[], first: number, behind: number, finding: Findin
     const start = index === first ? Math.min(one.start, finding.start) : one.start;
     const end = isLast ? Math.max(one.end, finding.end) : (chosen[index + 1] as Finding).start;
     if (start === one.start && end === one.end) continue;
-    // Only what reaches the end of what was scanned is open, and so nothing that is chosen is behind it.
+    // An open finding reaches the end of the scanned bytes, so no chosen finding lies after it.
     const goesOn = isLast && finding.isOpen ? { isOpen: true, goesOnAs: finding.entity } : {};
     chosen[index] = { ...one, start, end, ...goesOn };
   }

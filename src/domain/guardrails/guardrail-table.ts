@@ -18,9 +18,9 @@ export interface OrganizationGuardrails {
 }
 
 export interface GuardrailTable {
-  /** In their newest versions. */
+  /** By id, in their newest versions. */
   readonly policies: ReadonlyMap<string, Policy>;
-  /** What every organization is screened by. */
+  /** The policies by which every organization is screened. */
   readonly floor: readonly Policy[];
   readonly organizations: ReadonlyMap<string, OrganizationGuardrails>;
 }
@@ -36,7 +36,7 @@ export function policiesOf(table: GuardrailTable, screened: Screened): readonly 
   return assigned(table, screened, () => true);
 }
 
-/** Of these, those that the platform has assigned: no choice of the organization takes them away. */
+/** Those of the same policies that the platform has assigned: the organization cannot remove them. */
 export function platformPoliciesOf(table: GuardrailTable, screened: Screened): readonly Policy[] {
   return assigned(table, screened, ({ setBy }) => setBy === 'platform');
 }
@@ -60,7 +60,7 @@ function isFor(assignment: Assignment, organization: OrganizationGuardrails, scr
   const { teamId, keyId, setBy } = assignment;
   if (teamId !== null) return teamId === screened.teamId;
   if (keyId !== null) return keyId === screened.apiKeyId;
-  // An organization can leave out whom it likes of what it set itself.
+  // An organization can except teams and keys only from policies that it assigned itself.
   return setBy === 'platform' || !isExcepted(organization, screened);
 }
 

@@ -10,10 +10,10 @@ import type { Stage } from './policy.ts';
 export const HOLD_BYTES_MAX = 512;
 
 /**
- * The first byte of bytes[start, end) that has to wait; `end`: none. Scanning resumes there, with what is
- * before as context. `findings` are those of the same bytes: one that goes on beyond the place is held as a whole, with
- * those that overlap it, since what comes next can still outweigh it. An open finding is decided and not held: what
- * follows it is asked of `tailOf`.
+ * The first byte of bytes[start, end) that has to wait; `end`: none. Scanning resumes there, with the bytes before it
+ * as context. `findings` are those of the same bytes. A finding that reaches beyond the returned place is held as a
+ * whole, together with those that overlap it, since a finding in the following bytes can still outweigh it. An open
+ * finding is certain and not held; `tailOf` says how it goes on.
  */
 export function holdFrom(
   compiled: CompiledPolicy,
@@ -27,7 +27,7 @@ export function holdFrom(
   if (rules === null) return end;
   const limit = Math.max(start, end - HOLD_BYTES_MAX);
   let from = earliestHold(rules, bytes, limit, end);
-  // What begins inside of a whole finding belongs to it, and need not wait for its own end.
+  // A finding that begins inside a whole one belongs to it and need not wait for its own end.
   const counted = withoutParts(findings);
   for (const finding of counted) {
     if (!isWhole(finding) || from < finding.start) continue;
@@ -60,7 +60,7 @@ function earliestHold(
   return from;
 }
 
-/** What of bytes[from, end) still belongs to an open finding. */
+/** How much of bytes[from, end) still belongs to an open finding. */
 export function tailOf({ entity, goesOnAs = entity }: Finding, bytes: Uint8Array, from: number, end: number): Tail {
   const detector = DETECTORS.find((one) => one.entity === goesOnAs);
   return detector?.tailOf?.(bytes, from, end) ?? { to: from, isOpen: false };

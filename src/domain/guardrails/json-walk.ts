@@ -1,35 +1,35 @@
 // Walks over the bytes of JSON along a table of text places and tells a visitor where its texts lie. Nothing is parsed
-// and nothing is made: a megabyte of base64 costs one native search for its closing quote.
+// or allocated: a megabyte of base64 costs one native search for its closing quote.
 
 import { Buffer } from 'node:buffer';
 import { KIND, OPAQUE_NODE, type PlaceNode } from './text-places.ts';
 
-/** Offsets are those of the bytes that are walked over; those of a string are without its quotes. */
+/** Offsets are in the bytes that are walked over; those of a string exclude its quotes. */
 export interface TextVisitor {
   onString(node: PlaceNode, start: number, end: number, isEscaped: boolean): void;
-  /** The name of a member that no table names. */
+  /** The name of a member that the table does not list. */
   onName(node: PlaceNode, start: number, end: number, isEscaped: boolean): void;
-  /** A number that is long enough to hold something. */
+  /** A number that is long enough to be a card, account or telephone number. */
   onNumber(node: PlaceNode, start: number, end: number): void;
   onIndex(node: PlaceNode, value: number): void;
-  /** A number that stands for a piece of text. */
+  /** A number that is a token of a text. */
   onToken(): void;
   /** A string that ends lanes. */
   onEnds(): void;
   /** A value that repeats texts token by token. */
   onRepeats(node: PlaceNode, start: number, end: number): void;
-  /** Before and after an object of which something has to be known once it is over. */
+  /** Before and after an object that the visitor has to act on at its end (`isWatched`). */
   onOpen(node: PlaceNode): void;
   onClose(node: PlaceNode): void;
-  /** The object names its type twice, so it may be read as another than it was taken for. */
+  /** The object has a second, different `type`, so its reader may take it for another shape than the walk did. */
   onAmbiguous(start: number, end: number): void;
 }
 
-/** More than a request may have (the request scanner), and less than the stack has. */
+/** More than the request scanner allows a request, and less than the stack can take. */
 const DEPTH_MAX = 512;
 /** A shorter number is no card, account or telephone number. */
 const NUMBER_BYTES_MIN = 9;
-/** Most strings are shorter, and a native search costs as much as so many bytes. */
+/** Most strings are shorter, and a native search costs as much as looking at this many bytes. */
 const NEAR_BYTES = 48;
 
 const QUOTE = 0x22;
@@ -48,11 +48,11 @@ export class JsonWalk {
   private bytes: Buffer = NO_BYTES;
   private end = 0;
   private depth = 0;
-  /** Whether the string that `stringEnd` went over has a backslash. */
+  /** Whether the string that `stringEnd` passed last has a backslash. */
   private isEscaped = false;
-  /** Whether the object that `members` went over names another type than it was taken for. */
+  /** Whether the object that `members` passed last has another type than it was taken for. */
   private isAmbiguous = false;
-  /** The first backslash at or behind the place of the last search for one. */
+  /** The first backslash at or after the place of the last search for one. */
   private nextBackslash = 0;
 
   constructor(visitor: TextVisitor) {
@@ -134,7 +134,7 @@ export class JsonWalk {
     return behind;
   }
 
-  /** `type`: what the object was taken for; null: that does not matter. */
+  /** `type`: the type that the object was taken for; null: its type does not matter. */
   private members(node: PlaceNode, at: number, type: string | null): number {
     const { bytes } = this;
     let isAmbiguous = false;
@@ -167,7 +167,7 @@ export class JsonWalk {
     return next + 1;
   }
 
-  /** Of the name that `stringEnd` has just gone over. */
+  /** Whether the name that `stringEnd` has just passed is `type`. */
   private isTypeName(open: number, close: number): boolean {
     if (this.isEscaped) return this.textAt(open, close) === 'type';
     return (
@@ -197,7 +197,7 @@ export class JsonWalk {
 
   /** The value of the first member `type` of the object at `at`; null where it has none that is a string. */
   private typeOf(at: number): string | null {
-    // The walk goes on from here, before what is looked at now.
+    // The walk goes on from `at`, so the next backslash of that place is restored after looking ahead.
     const backslash = this.backslashFrom(at);
     const type = this.lookForType(at);
     this.nextBackslash = backslash;
@@ -245,7 +245,7 @@ export class JsonWalk {
     return next === at ? MALFORMED : next;
   }
 
-  /** An object or a list that is not looked at. */
+  /** Passes over an object or a list without looking into it; returns where it ends. */
   private skipNested(at: number): number {
     const { bytes, end } = this;
     let depth = 0;
@@ -264,7 +264,7 @@ export class JsonWalk {
     return MALFORMED;
   }
 
-  /** Where the quote is that closes the string opened at `open`. */
+  /** The place of the quote that closes the string opened at `open`. */
   private stringEnd(open: number): number {
     const { bytes, end } = this;
     this.isEscaped = false;
@@ -285,14 +285,14 @@ export class JsonWalk {
       const backslash = this.backslashFrom(at);
       if (backslash >= quote) return quote;
       this.isEscaped = true;
-      // Escapes stand close to each other: what is between here and the quote is looked at byte by byte.
+      // Escapes tend to be close to each other, so the bytes up to the quote are looked at one by one.
       at = backslash;
       while (at < quote) at += bytes[at] === BACKSLASH ? 2 : 1;
       if (at === quote) return quote;
     }
   }
 
-  /** The first backslash at or behind this place: searched for once, however many strings come before it. */
+  /** The first backslash at or after this place; it is searched for once, however many strings come before it. */
   private backslashFrom(at: number): number {
     if (this.nextBackslash < at) {
       const found = this.bytes.indexOf(BACKSLASH, at);
@@ -323,7 +323,7 @@ const NO_VISITOR: TextVisitor = {
 };
 const brackets = new JsonWalk(NO_VISITOR);
 
-/** Whether they are one string, list or object: its brackets and quotes are all closed, and nothing is behind it. */
+/** Whether the bytes are one JSON value: all brackets and quotes are closed, and nothing follows. */
 export function isJson(bytes: Buffer, start: number, end: number): boolean {
   return brackets.walk(bytes, start, end, OPAQUE_NODE);
 }
@@ -332,7 +332,7 @@ function memberNamed({ members }: PlaceNode, text: string): PlaceNode | null {
   return members[text.length]?.find(({ name }) => name === text)?.node ?? null;
 }
 
-/** null: no table names it. */
+/** null: the table does not list it. */
 function memberOf(node: PlaceNode, bytes: Buffer, start: number, end: number): PlaceNode | null {
   const candidates = node.members[end - start];
   if (candidates === undefined) return null;
@@ -346,7 +346,7 @@ function memberOf(node: PlaceNode, bytes: Buffer, start: number, end: number): P
   return null;
 }
 
-/** Of a number, `true`, `false` or `null`. */
+/** Whether a number, `true`, `false` or `null` can contain the byte. */
 function isScalarByte(byte: number): boolean {
   return (
     (byte >= 0x30 && byte <= 0x39) ||

@@ -5,7 +5,7 @@ import { Buffer } from 'node:buffer';
 import type { TextEdit } from './body-screen.ts';
 
 export interface PackedEdits {
-  /** Of each: where it starts and ends in the body, and where its replacement ends in `text`. */
+  /** For each edit: its start and end in the body, and the end of its replacement in `text`. */
   readonly places: Uint32Array;
   readonly text: Uint8Array;
 }

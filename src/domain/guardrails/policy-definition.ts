@@ -15,19 +15,24 @@ const RULES_MAX = 64;
 const PATTERNS_MAX = 64;
 const PATTERN_CHARACTERS_MAX = 1_024;
 const PATTERN_LENGTH_MAX = 256;
-/** Of all patterns of a policy together; a number of ten digits with a prefix has about 15. */
+/** The most instructions of all patterns of a policy together; a number of ten digits with a prefix has about 15. */
 const PATTERN_INSTRUCTIONS_MAX = 1_000;
-/** Of one, and of all of a policy, with what they repeat written out: an event loop compiles them. */
+/**
+ * The size of one pattern, and of all patterns of a policy, with repetitions written out. It is limited since an event
+ * loop compiles them.
+ */
 const PATTERN_WRITTEN_MAX = 2_048;
 const PATTERNS_WRITTEN_MAX = 8_192;
 const WIDE_CLASSES_MAX = 16;
 const WORDS_MAX = 1_000;
-/** Of all rules of a policy: their table, made once a version, takes tens of milliseconds of so many. */
+/**
+ * The most words of all rules of a policy. The table of this many words takes tens of milliseconds, once per version.
+ */
 const POLICY_WORDS_MAX = 10_000;
 const WORD_CHARACTERS_MAX = 128;
 const ALLOWED_MAX = 1_000;
 const EXTERNALS_MAX = 8;
-/** Of what a rule names: entities, its own and those of a detector, and APIs. */
+/** The most entries in each list of a rule: built-in entities, entities of an external detector, APIs. */
 const NAMED_MAX = 64;
 const MIN_SCORE_DEFAULT = 0.5;
 const NAMED_TOO_MANY = `must be at most ${NAMED_MAX}`;
@@ -94,7 +99,7 @@ export const guardrailDefinition = z
   .strictObject({
     mode: z.enum(['enforce', 'observe']).optional(),
     on_failure: z.enum(['refuse', 'pass']).optional(),
-    /** Of the platform's policies: every organization is screened by it. */
+    /** For policies of the platform: every organization is screened by it. */
     floor: z.boolean().optional(),
     rules: z.array(rule).min(1, 'must have a rule').max(RULES_MAX, `must have at most ${RULES_MAX} rules`),
     allow: z
@@ -131,7 +136,7 @@ interface PatternProblem {
   readonly message: string;
 }
 
-/** What can be known without compiling them comes first, so that what is compiled is small. */
+/** Checks that need no compiling come first, so that only small patterns are compiled. */
 function problemsOfPatterns(rules: readonly z.output<typeof rule>[]): PatternProblem[] {
   const all = rules.flatMap(({ patterns = [] }, index) =>
     patterns.map(({ regex }, at) => ({ regex, path: [index, 'patterns', at, 'regex'] })),
@@ -152,7 +157,7 @@ const ALL_TOO_LARGE: PatternProblem = {
   message: 'has patterns that are too large together: they repeat too much',
 };
 
-/** Stored as it was written, without defaults and without the secrets of external detectors. */
+/** A definition is stored as it was written, without defaults and without the secrets of external detectors. */
 export type GuardrailDefinition = z.output<typeof guardrailDefinition>;
 
 export interface PolicyName {
@@ -162,7 +167,7 @@ export interface PolicyName {
   readonly organizationId: string | null;
 }
 
-/** `definition` must have passed the schema. `secrets`: of its external detectors, by their names. */
+/** `definition` must have passed the schema. `secrets`: those of its external detectors, by detector name. */
 export function guardrailPolicyOf(
   policy: PolicyName,
   definition: GuardrailDefinition,

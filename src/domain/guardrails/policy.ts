@@ -41,7 +41,7 @@ export interface Rule {
   readonly stages: readonly Stage[];
   /** null: every API. */
   readonly apis: ReadonlySet<ApiName> | null;
-  /** What stands in the place of a masked value. */
+  /** The text that replaces a masked value; null: the entity's name in brackets. */
   readonly label: string | null;
   readonly cloak: Cloak;
   readonly detect: readonly string[];
@@ -60,7 +60,10 @@ export interface External {
   readonly secret: string | null;
   readonly deadlineMs: number;
   readonly onFailure: OnFailure;
-  /** Of a stream: it is kept until the detector has answered, or the detector is asked behind it and only flags. */
+  /**
+   * For streams. `whole`: the stream waits until the detector has answered. `after`: the detector is asked after the
+   * stream and only flags.
+   */
   readonly output: 'whole' | 'after';
   /** Of the moderation shape: which model to ask; of the Presidio shape: the texts' language. */
   readonly model: string | null;
@@ -76,7 +79,7 @@ export interface Policy {
   readonly organizationId: string | null;
   readonly onFailure: OnFailure;
   readonly rules: readonly Rule[];
-  /** Values that are no finding of this policy, in lower case. */
+  /** Values that this policy never reports as findings, in lower case. */
   readonly allowedValues: readonly string[];
   readonly allowedEmailDomains: readonly string[];
   readonly externals: readonly External[];

@@ -1,5 +1,5 @@
-// What is made of one version of a policy, once, for every stage, API and principal that it is for: its words, its
-// patterns, and what it lets through.
+// Prepares one version of a policy once for all stages, APIs and principals: its words, its patterns, and the values
+// that it allows.
 
 import { deserialize, serialize } from 'node:v8';
 import { API_NAMES, type ApiName } from '../models/apis.ts';
@@ -9,7 +9,7 @@ import { WordSearch } from './detectors/words.ts';
 import { strengthOf } from './finding.ts';
 import type { Policy, Rule, Stage } from './policy.ts';
 
-/** A rule with what its policy lets through. */
+/** A rule with the values that its policy allows. */
 export interface CompiledRule {
   readonly rule: Rule;
   readonly allowedValues: ReadonlySet<string>;
@@ -19,7 +19,7 @@ export interface CompiledRule {
 /** The words of one policy. */
 export interface CompiledWords {
   readonly search: WordSearch;
-  /** By the rule's place in its policy. */
+  /** By the rule's index in its policy. */
   readonly rules: readonly CompiledRule[];
 }
 
@@ -30,13 +30,13 @@ export interface CompiledPatterns {
   readonly ruleOf: readonly CompiledRule[];
 }
 
-/** What of a policy is for a stage of an API. */
+/** The part of a policy that is for a stage of an API. */
 export interface PolicyInStage {
   readonly policy: Policy;
   readonly rules: readonly CompiledRule[];
   /**
-   * By entity, the strongest rule that asks for it. The others never count: what a policy lets through it lets through
-   * all of its rules.
+   * For each entity, the strongest rule that asks for it. Weaker rules never count, since the values that a policy
+   * allows are allowed in all of its rules.
    */
   readonly strongest: ReadonlyMap<string, CompiledRule>;
   /** null: none of the rules has words. */
@@ -46,13 +46,13 @@ export interface PolicyInStage {
 }
 
 export class PreparedPolicy {
-  /** All of the policy's, in its order. */
+  /** All rules of the policy, in its order. */
   private readonly rules: readonly CompiledRule[];
   private readonly policy: Policy;
   private readonly table: WordTable | null;
   private packedBytes: PackedPolicy | null = null;
   private readonly stages = new Map<string, PolicyInStage>();
-  /** By the places of the rules: a policy has one or two such sets. */
+  /** By the indexes of the rules that apply: a policy has one or two such sets. */
   private readonly words = new Map<string, CompiledWords>();
   private readonly patterns = new Map<string, CompiledPatterns>();
 
@@ -64,7 +64,7 @@ export class PreparedPolicy {
     this.table = table;
   }
 
-  /** For worker threads, which then have nothing to prepare. */
+  /** The policy for worker threads, which then have nothing to prepare. */
   get packed(): PackedPolicy {
     this.packedBytes ??= pack(this.policy, this.table);
     return this.packedBytes;
@@ -116,7 +116,7 @@ export class PreparedPolicy {
   }
 }
 
-/** In memory that all threads share: nothing is copied when a thread is given it. */
+/** A policy in memory that all threads share, so that nothing is copied when a thread gets it. */
 export interface PackedPolicy {
   /** Serialized, without its words. */
   readonly policy: Uint8Array<SharedArrayBuffer>;
@@ -157,7 +157,7 @@ function remembered<Made>(known: Map<string, Made>, places: readonly number[], m
 
 const prepared = new WeakMap<Policy, PreparedPolicy>();
 
-/** In one go where it has not been made before. */
+/** The prepared policy. If it is not prepared yet, all of the work is done at once. */
 export function preparedOf(policy: Policy): PreparedPolicy {
   const known = prepared.get(policy);
   if (known !== undefined) return known;
@@ -167,7 +167,7 @@ export function preparedOf(policy: Policy): PreparedPolicy {
   return slice.value;
 }
 
-/** A slice of some tenths of a millisecond at a time. */
+/** Prepares a policy in slices of some tenths of a millisecond. */
 function* preparedInSlices(policy: Policy): Generator<void, PreparedPolicy> {
   const known = prepared.get(policy);
   if (known !== undefined) return known;
@@ -176,7 +176,7 @@ function* preparedInSlices(policy: Policy): Generator<void, PreparedPolicy> {
   return made;
 }
 
-/** With all that is remembered for its stages and APIs, and packed. */
+/** Prepares a policy in slices for all stages and APIs, and packs it. */
 export function* preparedForUse(policy: Policy): Generator<void, void> {
   if (prepared.has(policy)) return;
   const made = yield* preparedInSlices(policy);

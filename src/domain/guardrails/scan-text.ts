@@ -1,5 +1,5 @@
-// Scans one text: a single pass over its bytes, in which a table of byte pairs says where a detector looks closer.
-// Linear: what a detector reads around an anchor is bounded.
+// Scans one text: a single pass over its bytes, in which a table of byte pairs says where a detector looks closer. The
+// time is linear, since what a detector reads around an anchor is bounded.
 
 import {
   AT_WORDS,
@@ -18,25 +18,25 @@ import type { Stage } from './policy.ts';
 import type { CompiledPatterns, CompiledRule, CompiledWords } from './prepared-policy.ts';
 
 const BLANK = 0x20;
-/** A view costs as much as a hundred bytes. */
+/** A DataView costs as much as scanning a hundred bytes. */
 const VIEWED_BYTES_MIN = 256;
 const hit: Hit = { start: 0, end: 0, isOpen: false };
-/** What stands there, once a policy is asked whether it lets it through: null for every new hit. */
+/** The text of `hit`, read once a policy is asked whether it allows it; null: not read yet. */
 let hitText: string | null = null;
 
 /** How many more findings and hits may be found in this body. */
 export interface ScanLimits {
   findings: number;
-  /** Findings and what policies let through, which is looked up as well. */
+  /** Findings and allowed values: each costs a lookup. */
   hits: number;
 }
 
 /**
  * Appends what is found in bytes[start, end), overlaps included: `resolveOverlaps` says which count. `textStart`: where
- * what is there of the text begins, if before `start`. What lies between has been scanned: it decides findings, and
- * none of them begins there. A stream keeps CONTEXT_BYTES of it, or all that it has. The byte before `textStart` is
- * read as well. False: there are more than `limits` allows, and the rest is not scanned.
- * What is found is taken off `limits`.
+ * the available text begins, if before `start`. The bytes between have been scanned: they are context for findings, but
+ * no finding begins there. A stream keeps CONTEXT_BYTES of context, or all that it has. The byte before `textStart` is
+ * read as well. What is found is subtracted from `limits`. False: there is more than `limits` allows, and the rest is
+ * not scanned.
  */
 export function scanText(
   compiled: CompiledPolicy,
@@ -61,7 +61,7 @@ export function scanText(
     if (detectors.length > 0) detectAt(detectors, bytes, at, textStart, start, end, findings, limits);
     if ((entry & AT_WORDS) !== 0 && at > start) findWords(words, bytes, at - 1, end, findings, limits);
     if (numbers !== null && !isWithin(WORD, bytes, at)) {
-      // Most are dates, versions and counts, which begin as no number does that is looked for.
+      // Most numbers are dates, versions and counts, and no number that is looked for begins like them.
       const found = numbers[openingAt(bytes, at, end)] as readonly CompiledDetector[];
       if (found.length > 0) detectAt(found, bytes, at, textStart, start, end, findings, limits);
     }
@@ -70,7 +70,10 @@ export function scanText(
   return true;
 }
 
-/** The first place from `from` on whose byte and the one before are an anchor, a blank before the first; or `end`. */
+/**
+ * The first place from `from` on whose byte and the byte before it are an anchor, or `end`. A blank is assumed before
+ * the first byte.
+ */
 function nextAnchor(anchors: Uint8Array, bytes: Uint8Array, view: DataView | null, from: number, end: number): number {
   if (from === 0 && end > 0 && anchors[pairOf(BLANK, bytes[0] as number)] !== 0) return 0;
   let at = Math.max(from, 1);
@@ -80,8 +83,8 @@ function nextAnchor(anchors: Uint8Array, bytes: Uint8Array, view: DataView | nul
 }
 
 /**
- * The hot loop: a place from `from` on with no anchor before it, and one within three bytes or the end. Four bytes that
- * are read at once are three pairs, in a fifth less time than bytes read one by one.
+ * The hot loop. Returns a place from `from` on with no anchor before it, and with an anchor or the end within three
+ * bytes. Reading four bytes at once gives three pairs and takes a fifth less time than reading bytes one by one.
  */
 function nearAnchor(anchors: Uint8Array, view: DataView, from: number, end: number): number {
   let at = from;
@@ -110,7 +113,7 @@ function detectAt(
     const rule = rules.find((one) => !isAllowed(one, detector.entity, bytes));
     if (rule === undefined) continue;
     const { start: from, end: to } = hit;
-    // What is only flagged stays where it is, so that nothing has to be known of its rest.
+    // A value that is only flagged stays where it is, so its rest need not be known.
     const isOpen = hit.isOpen && rule.rule.action !== 'flag';
     limits.findings -= 1;
     findings.push({ rule: rule.rule, entity: detector.entity, start: from, end: to, isOpen });
@@ -139,7 +142,7 @@ function findWords(
   }
 }
 
-/** False: there are too many. */
+/** False: there are more than `limits` allows. */
 function findPatterns(
   { set, ruleOf }: CompiledPatterns,
   bytes: Uint8Array,
@@ -168,7 +171,7 @@ function setHit(start: number, end: number): void {
   hitText = null;
 }
 
-/** The policy of the rule lets the value of the last hit through. */
+/** Whether the policy of the rule allows the value of the last hit. */
 function isAllowed(compiled: CompiledRule, entity: string, bytes: Uint8Array): boolean {
   const { allowedValues, allowedEmailDomains } = compiled;
   if (allowedValues.size === 0 && allowedEmailDomains.size === 0) return false;

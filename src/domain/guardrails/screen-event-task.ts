@@ -1,4 +1,4 @@
-// What the worker task screen-event is given, and what it answers.
+// The input and output of the worker task screen-event.
 
 import type { BegunFlag } from '../../platform/begun-flag.ts';
 import type { PackedPolicies } from './compiled-by-key.ts';
@@ -9,7 +9,7 @@ import type { TextPlaces } from './text-places.ts';
 
 export interface ScreenEventInput extends PackedPolicies {
   readonly places: TextPlaces;
-  /** A copy of the event, whose memory goes over to the thread; and where its data is. */
+  /** A copy of the event, whose memory moves to the thread, and where its data lies. */
   readonly bytes: Uint8Array;
   readonly dataStart: number;
   readonly dataEnd: number;
@@ -22,7 +22,7 @@ export interface LargeEvent {
   readonly event: ScreenedEvent;
   readonly report: StageReport;
   readonly blocked: BlockedBy | null;
-  /** Those that external detectors are to be asked about; whether some are too long for that. */
+  /** Texts that external detectors are to be asked about, and whether some were too long for that. */
   readonly texts: readonly string[];
   readonly isIncomplete: boolean;
 }

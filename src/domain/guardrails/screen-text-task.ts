@@ -1,4 +1,4 @@
-// What the worker task screen-text is given, and what it answers.
+// The input and output of the worker task screen-text.
 
 import type { BegunFlag } from '../../platform/begun-flag.ts';
 import type { PackedPolicies } from './compiled-by-key.ts';
@@ -13,7 +13,7 @@ export interface ScreenTextInput extends PackedPolicies {
   readonly stage: Stage;
   readonly places: TextPlaces;
   readonly parts: readonly TextPart[] | null;
-  /** A copy of the body, whose memory goes over to the thread. */
+  /** A copy of the body, whose memory moves to the thread. */
   readonly body: Uint8Array;
   readonly scopes: CloakScopes | null;
   readonly values: readonly (readonly [string, string])[] | null;

@@ -1,4 +1,4 @@
-// Screens a request or a reply that is there whole: the same work on the event loop and in a worker thread.
+// Screens a complete request or reply. The same code runs on the event loop and in a worker thread.
 
 import type { Buffer } from 'node:buffer';
 import { BodyScreen, type TextEdit } from './body-screen.ts';
@@ -24,27 +24,32 @@ export interface WholeBody {
   readonly parts: readonly TextPart[] | null;
 }
 
-/** Of a request: how its placeholders are made. Of a reply: what those of its request stand for. */
+/**
+ * Of a request: `scopes`, by which its placeholders are made. Of a reply: the `values` of its request's placeholders.
+ */
 export interface Cloaking {
   readonly scopes: CloakScopes | null;
   readonly values: RestorableValues | null;
-  /** What external detectors said of the texts; left out: they are still to be asked. */
+  /** What external detectors found in the texts; absent: they are still to be asked. */
   readonly verdicts?: ExternalVerdicts | null;
 }
 
 /** Plain data. */
 export interface ScreenedWhole {
-  /** Sorted, and none overlaps another; none where the body goes as it is. */
+  /** Sorted and without overlaps; empty if the body stays as it is. */
   readonly edits: readonly TextEdit[];
   readonly report: StageReport;
   readonly blocked: BlockedBy | null;
-  /** The request's placeholders that its reply is to be rid of, with their values. */
+  /** The request's placeholders whose values its reply gets back, with those values. */
   readonly restorable: readonly (readonly [string, string])[];
-  /** Those that external detectors are to be asked about; left out: none is. */
+  /** The texts that external detectors are to be asked about; absent: there is nothing to ask. */
   readonly texts?: readonly string[];
 }
 
-/** As `screenWhole`, on the event loop: null where there are more findings, or values to be let through, than time. */
+/**
+ * Like `screenWhole`, for the event loop: null if there are more than `hitsMax` findings and allowed values, which take
+ * too long there.
+ */
 export function screenFewFindings(
   compiled: CompiledPolicy,
   whole: WholeBody,
@@ -89,7 +94,7 @@ function screen(
   return { whole: found, isOver: bodyScreen.isOver };
 }
 
-/** A text of this that could not be scanned whole counts as not screened. */
+/** Whether some text could not be scanned in full, so that the body counts as not screened. */
 export function isUnscreened({ not_scanned = [] }: StageReport): boolean {
   return not_scanned.some(
     (reason) => reason === 'malformed' || reason === 'tokens' || reason === 'too_large' || reason === 'timeout',

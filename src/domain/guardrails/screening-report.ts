@@ -1,5 +1,5 @@
-// What screening did at one stage of a request, in names and counts: for headers, records, metrics and reports. Never a
-// value, nor where it stood.
+// What screening did at one stage of a request, in names and counts: for headers, records, metrics and reports. It
+// never contains a value or its position.
 
 import { type Finding, strengthOf } from './finding.ts';
 import type { Action, Rule } from './policy.ts';
@@ -34,12 +34,12 @@ export interface FindingCount {
 }
 
 /**
- * So many are listed by name, and what was found beside them is summed, since external detectors invent names: with
- * names of the greatest length both stages take 40,000 bytes of a record at most.
+ * This many counts are listed by name and the rest is summed, since external detectors invent names. With names of the
+ * greatest length, both stages take at most 40,000 bytes of a record.
  */
 export const FINDINGS_LISTED_MAX = 64;
 
-/** The sum of what is not listed, one for each action. No policy and no rule has an empty name. */
+/** Names the sum of the counts that are not listed, one for each action. No policy and no rule has an empty name. */
 const OTHERS = { policy: '', version: 0, rule: '', entity: 'others' } as const;
 
 export function isOthers({ rule }: FindingCount): boolean {
@@ -70,7 +70,7 @@ export interface BlockedBy {
   readonly entity: string;
 }
 
-/** Counts up one stage. */
+/** Counts the findings of one stage. */
 export class StageTally {
   blocked: BlockedBy | null = null;
   strongest: Action | null = null;
@@ -79,14 +79,14 @@ export class StageTally {
   private readonly counts = new Map<string, FindingCount & { count: number }>();
   private readonly notScanned = new Set<NotScanned>();
 
-  /** `action`: what is done about it, which is not always what its rule says. */
+  /** `action`: what is done about the finding, which is not always its rule's action. */
   add(finding: Finding, action: Action): void {
     const { rule, entity } = finding;
     this.count({ policy: rule.policy, version: rule.version, rule: rule.id, entity, action, count: 1 });
     if (action === 'block') this.blocked ??= blockedBy(rule, entity);
   }
 
-  /** What somebody else has counted of the same stage. */
+  /** Adds what another tally has counted for the same stage. */
   addReport(
     { findings = [], unrewritten = 0, unrestored = 0, not_scanned = [] }: StageReport,
     blocked: BlockedBy | null,
@@ -123,7 +123,7 @@ export class StageTally {
   }
 }
 
-/** Of too many the strongest stay, and of these the first. */
+/** If there are too many counts, the strongest are listed, and of equally strong ones the first. */
 function listed(counts: readonly FindingCount[]): FindingCount[] {
   const named = counts.filter((found) => !isOthers(found));
   if (named.length <= FINDINGS_LISTED_MAX) return counts.map((found) => ({ ...found }));

@@ -12,7 +12,7 @@ export interface GuardrailVersion {
 
 interface NamedVersion extends GuardrailVersion {
   readonly name: string;
-  /** Whose it is: only that party changes it. */
+  /** The owner: only that party may change the policy. */
   readonly setBy: 'platform' | 'organization';
 }
 
@@ -49,7 +49,7 @@ export interface GuardrailAssignments {
   readonly floor: readonly string[];
   readonly platform: AssignedGuardrails;
   readonly organization: AssignedGuardrails;
-  /** Whom the organization leaves out of what it has assigned to itself as a whole. */
+  /** Teams and keys that the organization excepts from the policies that it assigned to itself as a whole. */
   readonly except: { readonly teams: readonly string[]; readonly keys: readonly string[] };
 }
 

@@ -1,42 +1,46 @@
 // Where a dialect's JSON has text, as a table, and the nodes that a walk over the bytes follows.
 //
-// A table names shapes. A shape says what the members of an object are; a member that it does not name is text, so
-// that a field which did not exist when the table was written is screened. A list is as its items are.
+// A table names shapes. A shape says what the members of an object are; a member that it does not name is text, so that
+// a field which did not exist when the table was written is screened. A list is treated like its items.
 
 /**
  * `text`: screened and rewritten; the names in objects below it, too. `fragile`: screened, never rewritten. `opaque`:
- * not looked at. `arguments`: a string that holds JSON. `url`: opaque where it is a `data:` address with base64, else
- * fragile. `base64`: opaque where it can be that, else fragile. `text_or_tokens`: numbers there are a text that nobody
- * here can read. `echo`: the request again, in a reply: values come back there, and nothing is screened twice.
+ * not looked at. `arguments`: a string that holds JSON. `url`: opaque if it is a `data:` address with base64, else
+ * fragile. `base64`: opaque if it can be base64, else fragile. `text_or_tokens`: a text, or its tokens as numbers,
+ * which cannot be screened. `echo`: a part of the request that a reply repeats; values are restored there, and nothing
+ * is screened again.
  */
 export type TextClass = 'text' | 'fragile' | 'opaque' | 'arguments' | 'url' | 'base64' | 'echo' | 'text_or_tokens';
 
-/** A piece of a text that grows from event to event: its lane is told by this name and the indexes around it. */
+/**
+ * A piece of a text that grows from event to event. Such a text is a lane; this name and the indexes around the piece
+ * identify it.
+ */
 export interface LanePlace {
   readonly lane: string;
   readonly as: 'text' | 'fragile' | 'arguments';
 }
 
-/** A number that tells lanes apart: of the outer list (0), or of the list within it (1). */
+/** A number that tells lanes apart: the index in the outer list (0), or in the list within it (1). */
 export interface IndexPlace {
   readonly index: 0 | 1;
 }
 
 /**
- * `ends`: a string here ends the lanes of the objects around it. `null`, `[]`: what repeats the text token by token,
- * and is written instead where the text was changed.
+ * `ends`: a string here ends the lanes of the objects around it. `null`, `[]`: a value that repeats the text token by
+ * token; if the text is changed, the value is replaced by `null` or `[]`.
  */
 export type Place = TextClass | LanePlace | IndexPlace | 'ends' | 'null' | '[]' | { readonly shape: string };
 
 export interface Shape {
   readonly members: Readonly<Record<string, Place>>;
-  /** What a member is that has no name here. Absent: text. */
+  /** The place of a member that `members` does not name. Absent: text. */
   readonly otherwise?: Place;
-  /** What the names of members are that have none here. Absent: text. */
+  /** The class of the names of such members. Absent: text. */
   readonly names?: 'fragile' | 'echo';
-  /** What a string is that stands where the object could. Absent: text. */
+  /** The place of a string that stands instead of the object. Absent: text. */
   readonly string?: Place;
-  /** By the value of the member `type`: another shape of the same object. */
+  /** For each value of the member `type`: the shape that the object has then. */
   readonly byType?: Readonly<Record<string, string>>;
   /** An object of this shape ends the lanes of its indexes. */
   readonly ends?: true;
@@ -51,7 +55,10 @@ export interface TextPlaces {
   readonly event: string;
 }
 
-/** Of a JSON schema, as tools and formats have one. What it calls its fields is what answers are read by. */
+/**
+ * The texts of a JSON schema, as tools and formats have one. Its field names are not rewritten, since answers are read
+ * by them.
+ */
 export const JSON_SCHEMA_TEXTS: Readonly<Record<string, Shape>> = {
   named_schema: { members: { type: 'opaque', name: 'fragile', schema: { shape: 'schema' } } },
   schema: {
@@ -96,18 +103,18 @@ export interface PlaceNode {
   /** null: the place is no piece of a lane. */
   readonly lane: string | null;
   readonly index: number;
-  /** What is written instead of what repeats a changed text. */
+  /** The replacement of a value that repeats a changed text. */
   readonly instead: string;
   /** Of an object: the members by the length of their names. */
   members: readonly (readonly MemberNode[] | undefined)[];
   otherwise: PlaceNode;
-  /** What the names of other members are. */
+  /** The node of the names of other members. */
   names: PlaceNode;
-  /** What a string at the object's place is. */
+  /** The node of a string in the object's place. */
   string: PlaceNode;
   byType: ReadonlyMap<string, PlaceNode> | null;
   ends: boolean;
-  /** Something of an object has to be looked at once it is over. */
+  /** The visitor has to act when the object ends, so it is told of its begin and end. */
   isWatched: boolean;
 }
 
@@ -122,17 +129,17 @@ export interface PlaceNodes {
   readonly event: PlaceNode;
 }
 
-interface OwnOfLeaf {
+interface LeafFields {
   readonly lane?: string;
   readonly index?: number;
   readonly instead?: string;
 }
 
-/** Of which an object is no value that anybody knows. */
+/** Kinds whose values are never objects, so that everything inside an object there is text. */
 const TEXT_BELOW: ReadonlySet<KindCode> = new Set([KIND.arguments, KIND.url, KIND.base64, KIND.tokens]);
 
-/** Whatever lies below a leaf is the same as it; below a string that would hold JSON, plain text. */
-function leaf(kind: KindCode, { lane, index = 0, instead = '' }: OwnOfLeaf = {}): PlaceNode {
+/** Everything below a leaf has the leaf's kind; if its kind is in TEXT_BELOW, everything below is text. */
+function leaf(kind: KindCode, { lane, index = 0, instead = '' }: LeafFields = {}): PlaceNode {
   const node = { kind, lane: lane ?? null, index, instead, members: [], byType: null, ends: false, isWatched: false };
   const whole = node as unknown as PlaceNode;
   whole.otherwise = TEXT_BELOW.has(kind) ? TEXT_NODE : whole;
@@ -174,7 +181,7 @@ function compile({ shapes, request, reply, event }: TextPlaces): PlaceNodes {
     const shape = shapes[name];
     if (shape === undefined) throw new Error(`a table of text places names no shape ${name}`);
     const node = leaf(KIND.shape);
-    // Before its members: shapes refer to each other in circles.
+    // The node is registered before its members are made, since shapes refer to each other in circles.
     made.set(name, node);
     const members: MemberNode[][] = [];
     for (const [member, place] of Object.entries(shape.members))

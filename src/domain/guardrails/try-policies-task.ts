@@ -1,4 +1,4 @@
-// What the worker task try-policies is given. Its output is what would be found.
+// The input of the worker task try-policies. Its output is what the policies would find.
 
 import type { BegunFlag } from '../../platform/begun-flag.ts';
 import type { TextToTry } from './find-in-text.ts';

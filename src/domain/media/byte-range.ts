@@ -2,16 +2,16 @@
 
 import type { ByteRange } from './object-store.ts';
 
-/** null: the whole file. `unsatisfiable`: no byte of the file is asked for, or nobody can say which. */
+/** null: the whole file. `unsatisfiable`: the range contains no byte of the file, or cannot be read. */
 export type AskedRange = ByteRange | null | 'unsatisfiable';
 
 const BYTES_UNIT = /^bytes[ \t]*=/i;
-/** Of any length: a last byte beyond all that there can be means the file's last. */
+/** The numbers may have any length: a last byte beyond the end of the file means the file's last byte. */
 const RANGE = /^(?:(\d+)-(\d*)|-(\d+))$/;
 
 /**
- * A header with several ranges is answered with the whole file, which RFC 9110 allows; so is one in another unit, and
- * one that is bound by If-Range to another version than this one.
+ * A header with several ranges is answered with the whole file, which RFC 9110 allows. So is a range in another unit,
+ * and a range that If-Range limits to another version of the file.
  */
 export function askedRange(range: string | null, ifRange: string | null, etag: string, bytes: number): AskedRange {
   if (range === null || !BYTES_UNIT.test(range)) return null;

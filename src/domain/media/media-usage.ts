@@ -1,10 +1,10 @@
-// What an organization's uploaded files take and were used for, as administrators read it.
+// The storage and the use of an organization's uploaded files, as administrators see them.
 
 export interface MediaDay {
   /** In UTC, such as 2026-11-25. */
   readonly day: string;
   readonly uploads: number;
-  /** Of these, bytes that the organization had already. */
+  /** Uploads of bytes that the organization had already. */
   readonly dedupedUploads: number;
   readonly uploadedBytes: number;
   readonly downloads: number;
@@ -15,7 +15,7 @@ export interface MediaDay {
 export interface MediaUsage {
   readonly files: number;
   readonly storedBytes: number;
-  /** Of uploads under way. */
+  /** Bytes reserved for uploads in progress. */
   readonly reservedBytes: number;
   /** Days on which anything was stored or happened, oldest first. */
   readonly days: readonly MediaDay[];

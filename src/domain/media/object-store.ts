@@ -1,10 +1,10 @@
-// What keeps the bytes of uploaded files must be able to do: a directory of this machine, or a bucket.
+// The contract of a store for the bytes of uploaded files: a directory of this machine, or a bucket.
 
 import type { MediaObject, ReceivedFile } from './media-object.ts';
 
 /** A bucket of an S3-compatible service. */
 export interface BucketConfig {
-  /** With the bucket, and what its keys begin with, as path; without a slash at its end. */
+  /** Its path is the bucket and the prefix of the object keys; without a trailing slash. */
   readonly url: string;
   readonly region: string;
   readonly keyId: string;
@@ -17,15 +17,15 @@ export interface ByteRange {
   readonly last: number;
 }
 
-/** A file while it is received. It lies on the local disk, whatever keeps it in the end. */
+/** A file while it is being received. It lies on the local disk, whichever store keeps it later. */
 export interface StagedFile {
   readonly id: string;
   readonly path: string;
   /** The bytes may be used again once this resolves. */
   write(bytes: Uint8Array): Promise<void>;
-  /** All that was written is on the disk when this resolves. */
+  /** Resolves when everything that was written is on the disk. */
   finish(): Promise<void>;
-  /** Removes it, unless it has been kept. Never rejects. */
+  /** Removes the file unless the store has kept it. Never rejects. */
   discard(): Promise<void>;
 }
 
@@ -39,8 +39,8 @@ export interface ObjectStore {
   remove(id: string): Promise<void>;
   /** The ids of all objects, and of files that are or were being received. */
   list(): AsyncIterable<{ readonly id: string; readonly isStaged: boolean }>;
-  /** Removes what a process left behind that died while it received a file. */
+  /** Removes the staged file of a process that died while it received the file. */
   removeStaged(id: string): Promise<void>;
-  /** An address at which whoever has it reads the object for a short while; absent where there is none. */
+  /** An address that lets anybody read the object for a short while; absent if the store has no such addresses. */
   presign?(object: MediaObject): Promise<string>;
 }

@@ -1,8 +1,8 @@
-// The headers under which the bytes of an uploaded file are served, so that no browser runs what is in it.
+// The headers with which the bytes of an uploaded file are served, so that no browser runs scripts in it.
 
 import type { MediaObject } from './media-object.ts';
 
-/** Shown in a page. Everything else is a download: SVG, HTML and PDF can carry scripts. */
+/** Types that a browser may show inline. Everything else is a download: SVG, HTML and PDF can carry scripts. */
 const INLINE: ReadonlySet<string> = new Set([
   'image/png',
   'image/jpeg',
@@ -40,10 +40,10 @@ const EXTENSIONS: Readonly<Record<string, string>> = {
   'text/plain': 'txt',
 };
 
-/** Who may read the bytes: holders of a key of the organization, or everybody who has the address. */
+/** The readers of the bytes: holders of a key of the organization, or everybody who has the address. */
 export type MediaAudience = 'organization' | 'everybody';
 
-/** A shared cache forgets a file that was deleted after this time. The bytes under an id never change. */
+/** A shared cache may serve a deleted file for at most this long. The bytes under an id never change. */
 const CACHE_CONTROL: Readonly<Record<MediaAudience, string>> = {
   organization: 'private, max-age=86400, immutable',
   everybody: 'public, max-age=300, immutable',
@@ -80,8 +80,8 @@ export function servingHeaders(object: MediaObject, audience: MediaAudience): re
 }
 
 /**
- * What a client that has the bytes already is told. A cache that several credentials share, as in a server that has
- * clients of its own, keeps an answer for each of them.
+ * The headers that go also to a client that already has the bytes. `vary` makes a cache that several credentials share,
+ * as in a server with clients of its own, keep one answer per credential.
  */
 export function versionHeaders(object: MediaObject, audience: MediaAudience): readonly string[] {
   const vary = audience === 'organization' ? ['vary', 'authorization, x-api-key'] : [];

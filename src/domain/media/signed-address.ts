@@ -1,4 +1,5 @@
-// The public addresses of uploaded files: whoever has one reads the file, and nobody guesses one.
+// Makes and checks the public addresses of uploaded files. Whoever has an address can read the file; none can be
+// guessed.
 
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 
@@ -9,7 +10,7 @@ export class SignedAddresses {
   private readonly key: Buffer;
   private readonly publicUrl: string;
 
-  /** `secret`: one of the installation, from which a key for this alone is derived. */
+  /** `secret`: a secret of the installation, from which a key for these addresses alone is derived. */
   constructor(secret: Buffer, publicUrl: string) {
     this.key = Buffer.from(hkdfSync('sha256', secret, '', 'tollgate media address', 32));
     this.publicUrl = publicUrl;

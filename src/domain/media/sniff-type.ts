@@ -1,7 +1,7 @@
-// Finds the type of a file in its first bytes. The type that its uploader declared is never looked at: it would be a
-// way to have a browser run what is called an image.
+// Finds the type of a file in its first bytes. The type that the uploader declared is ignored: it could make a browser
+// run a file that is called an image.
 
-/** How many of a file's first bytes decide. */
+/** How many first bytes of a file decide its type. */
 export const SNIFFED_BYTES = 4_096;
 
 interface Signature {
@@ -60,12 +60,12 @@ export function sniffType(head: Buffer, isWhole: boolean): string {
   return isMarkup(text) ? (MARKUP.find(([pattern]) => pattern.test(text))?.[1] ?? 'text/html') : TEXT;
 }
 
-/** What has the names of elements in it anywhere is markup to some browser. */
+/** A text with an element's name anywhere in it is markup to some browser. */
 function isMarkup(text: string): boolean {
   return /^\s*</.test(text) || /<(!doctype|[a-z][a-z0-9:-]*[\s/>]|\?xml|script)/i.test(text);
 }
 
-/** null: it is no text in UTF-8. */
+/** null: the bytes are not a UTF-8 text. */
 function readText(head: Buffer, isWhole: boolean): string | null {
   try {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(head, { stream: !isWhole });

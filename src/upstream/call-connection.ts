@@ -1,5 +1,5 @@
-// The interface of what one call to a provider goes over: a connection of our own HTTP/1.1 client (http1/), or an
-// exchange of undici (undici/). A call itself (call.ts) is the same over both.
+// The interface between a call to a provider (call.ts) and what carries it: a connection of our own HTTP/1.1 client
+// (http1/) or an exchange of undici (undici/).
 
 import type { Buffer } from 'node:buffer';
 import type { ReplyHead } from './http1/reply-head.ts';
@@ -14,13 +14,13 @@ export type UpstreamFault =
   /** The bytes may have been sent; no reply came that could be read. */
   | 'no_reply'
   /**
-   * Each of the provider's timeouts: for the head, between two pieces, for all of the call. A connection says it of
-   * every reply that is out of time; behind a byte of the body the call makes it `cut`.
+   * One of the provider's timeouts has passed: for the head of the reply, between two pieces of it, or for the whole
+   * call. A connection reports it at any point of the reply; after a byte of the body, the call turns it into `cut`.
    */
   | 'first_byte_timeout'
   | 'idle_timeout'
   | 'total_timeout'
-  /** The reply began and was cut, or ran out of time behind a byte of its body. */
+  /** The reply began and was cut, or ran out of time after a byte of its body. */
   | 'cut';
 
 const TIMEOUTS: readonly UpstreamFault[] = ['first_byte_timeout', 'idle_timeout', 'total_timeout'];
@@ -29,28 +29,28 @@ export function isTimeout(fault: UpstreamFault): boolean {
   return TIMEOUTS.includes(fault);
 }
 
-/** Hears what happens to the exchange that a connection carries. Nothing is told after `onEnd` or `onFault`. */
+/** Is notified of the exchange that a connection carries. After `onEnd` or `onFault` nothing more is called. */
 export interface ExchangeListener {
   onHead(head: Pick<ReplyHead, 'status' | 'headers'>): void;
-  /** A view on memory that the next read uses again. */
+  /** `bytes` is a view of memory that the next read overwrites. */
   onBody(bytes: Buffer): void;
-  /** All that one read brought has been told, and the reply goes on. */
+  /** Everything from one read of the socket was passed on, and the reply continues. */
   onPause(): void;
   onEnd(): void;
-  /** `error`: what the system or the other side said; absent where a time limit ended it. */
+  /** `error`: the error of the socket or of undici; absent where a time limit ended the exchange. */
   onFault(fault: UpstreamFault, error?: Error): void;
 }
 
 export interface CallConnection {
   /** The present request has begun to go out. */
   readonly sent: boolean;
-  /** Begins an exchange; its listener is not called before this returns. `head` is the request's, written out. */
+  /** Begins an exchange; its listener is not called before this returns. `head`: the request's head as it is sent. */
   begin(request: UpstreamRequest, head: string, listener: ExchangeListener, nowMs: number): void;
   /** Stops reading until `resume`. */
   pause(): void;
   resume(): void;
-  /** The reply that `listener` hears is no longer wanted, and must end within this time. */
+  /** The reply that goes to `listener` is no longer wanted: it is cut unless it ends within this time. */
   endWithin(listener: ExchangeListener, withinMs: number): void;
-  /** Gives up the exchange; its listener hears nothing more. */
+  /** Gives up the exchange; its listener is not called any more. */
   abort(): void;
 }

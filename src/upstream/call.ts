@@ -1,9 +1,9 @@
 // One call to a provider, from its request to the end of its reply, over one connection at a time. Where a kept
 // connection turns out dead before a byte of the reply, the call sends its request once more by itself, on a new one.
 //
-// To send the same bytes again is safe: the dead connection's socket is destroyed by then, and each connection holds
-// what it sends from, the pooled buffer of the body or of a copy, until its own write has called back. The relay holds
-// the body's as long as the call can be made again. Nothing in it is changed in between.
+// Sending the same bytes again is safe. The socket of the dead connection is destroyed by then. Each connection holds
+// the buffer that it sends from (the body's pooled buffer, or the one of a copy) until its own write has called back,
+// and the relay holds the body's buffer as long as the call can be repeated. Nobody changes the bytes in between.
 
 import type { Buffer } from 'node:buffer';
 import type { KeyRefusalWording } from '../domain/models/provider.ts';
@@ -22,15 +22,15 @@ import type { ReplyHandler } from './reply-handler.ts';
  */
 export interface CallObserver {
   /**
-   * How this provider says that it refuses a key, beside the wordings that are known of every provider. null: such a
-   * refusal is a reply like any other.
+   * How this provider words the refusal of a key, in addition to the wordings that count for every provider. null: a
+   * reply that refuses the key is a reply like any other.
    */
   readonly wordings: readonly KeyRefusalWording[] | null;
   /** The key is an organization's own. */
   readonly isOwnKey?: boolean;
   onFault(fault: UpstreamFault): void;
   onKeyRefused(status: number): void;
-  /** A reply has begun, so long after its request began to be sent. */
+  /** A reply has begun, `afterMs` after the request was given to a connection. */
   onReply?(status: number, afterMs: number): void;
 }
 
@@ -49,9 +49,12 @@ export interface CallOrigin {
 /** The connections to one address: of our own client (origin.ts), or of undici. */
 export interface ProviderOrigin extends CallOrigin {
   readonly timeouts: UpstreamTimeouts;
-  /** Ends what has run out of time. The process's coarse clock must call this: without it there are no timeouts. */
+  /**
+   * Ends calls and idle connections that have run out of time. The process's coarse clock must call this: without it
+   * there are no timeouts.
+   */
   trim(): void;
-  /** Closes idle connections now, and others when their call has ended. */
+  /** Closes idle connections now, and each other connection when its call has ended. */
   close(): Promise<void>;
 }
 
@@ -102,7 +105,7 @@ export class UpstreamCall implements ExchangeListener, ExaminedCall {
     origin.openCalls += 1;
   }
 
-  /** `onNewConnection`: a kept one may be as dead as the one before it. */
+  /** `onNewConnection`: uses no kept connection, since it may be as dead as the one before. */
   send(onNewConnection: boolean): void {
     const { request, origin } = this;
     if (request === null) return;
@@ -117,7 +120,7 @@ export class UpstreamCall implements ExchangeListener, ExaminedCall {
     this.connection.begin(request, head, this, nowMs);
   }
 
-  /** For example, a credential with a line break: the provider cannot be called with it. */
+  /** The request cannot be written, for example because its credential contains a line break. */
   private failSoon(): void {
     queueMicrotask(() => this.onFault('connect_failed'));
   }
@@ -159,7 +162,7 @@ export class UpstreamCall implements ExchangeListener, ExaminedCall {
     }
   }
 
-  /** Nobody hears of what is thrown here, but of the end of the call. */
+  /** The connection that calls this could not handle an error, so the call itself fails. */
   private resend(): void {
     try {
       this.send(true);
@@ -182,7 +185,10 @@ export class UpstreamCall implements ExchangeListener, ExaminedCall {
     this.tellFault(fault);
   }
 
-  /** Whoever ends a call that is out of time names the timeout: only here is known whether a byte has come. */
+  /**
+   * A connection reports which timeout has passed. Only the call knows whether a byte of the body has come, after which
+   * the handler is told `cut`.
+   */
   private tellFault(fault: UpstreamFault, error?: Error): void {
     if (!this.isHeard) return;
     const told = this.hasBody && isTimeout(fault) ? 'cut' : fault;
@@ -195,12 +201,15 @@ export class UpstreamCall implements ExchangeListener, ExaminedCall {
     return this.connection?.sent ?? false;
   }
 
-  /** Whether its reply has ended or failed, or was aborted or discarded. */
+  /**
+   * Whether the reply has ended or failed, or the call was aborted. A discarded call is over when the rest of its reply
+   * was read or cut.
+   */
   get isOver(): boolean {
     return this.done;
   }
 
-  /** To be called when the client has disconnected: a request without a reply is then not sent again. */
+  /** To be called when the client has disconnected: the request is then not sent again on another connection. */
   neverResend(): void {
     this.mayResend = false;
   }
@@ -225,7 +234,7 @@ export class UpstreamCall implements ExchangeListener, ExaminedCall {
 
   /**
    * Reads the reply to its end without passing it on, so that the connection can be kept. A long or late reply is cut,
-   * as is one whose request is not completely written.
+   * and so is a reply whose request is not completely written.
    */
   discard(): void {
     if (!this.isHeard) return;

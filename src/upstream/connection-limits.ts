@@ -1,5 +1,5 @@
-// The time limits of calls to providers, and how long their connections are kept, whichever client makes them: our own
-// over HTTP/1.1, or undici.
+// The time limits of calls to providers, and how long idle connections are kept. Both clients use them: our own for
+// HTTP/1.1, and undici.
 
 import type { ProviderTimeouts } from '../domain/models/provider.ts';
 
@@ -13,15 +13,15 @@ export const UPSTREAM_TIMEOUTS: UpstreamTimeouts = {
   totalMs: 3_600_000,
 };
 
-/** A connection is lent for so long at most, so that a provider which moves is followed. */
+/** A connection that is older than this gets no further call, so that calls follow a provider whose address changes. */
 export const LENT_MS_MAX = 600_000;
 
 /**
- * How long a connection is kept idle where the server does not say. Under the keep-alive timeout of every common
+ * How long an idle connection is kept when the server does not say: less than the keep-alive timeout of every common
  * server.
  */
 export const KEEP_ALIVE_MS = 4_000;
-/** However long the server says. */
+/** The longest time that an idle connection is kept, even if the server says more. */
 export const KEEP_ALIVE_MS_MAX = 60_000;
 
 /** The limit of a reply's head, including the empty line at its end. */

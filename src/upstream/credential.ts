@@ -1,10 +1,13 @@
-// What a call to a provider is authorized with. A call is given it as a value: whose key it is, the operator's or an
-// organization's own, is decided where deployments are prepared, and nothing that relays a reply knows.
+// The credential of a call to a provider, which the call is given as a value. Code that prepares deployments decides
+// whose key it is, the operator's or an organization's own; code that relays a reply does not know.
 
 import type { Provider } from '../domain/models/provider.ts';
 import { HeaderLines } from './http1/request-head.ts';
 
-/** The headers that every call with one key has: the key itself, no compression, and what the provider wants. */
+/**
+ * The headers of every call with one key: the key itself, no compression, and the headers of the provider's
+ * configuration.
+ */
 export type Credential = HeaderLines;
 
 const ofProviders = new WeakMap<Provider, Credential>();

@@ -1,6 +1,6 @@
 // The stage between a call and its handler that finds out whether a reply refuses the credential of the call. A 401 or
-// 402 does; a 400 or 403 is held back until enough of it is here to tell, and passed on in whole where it does not. Of
-// an organization's own key it also matters why, and a 404 or 429 can be about it.
+// 402 does. A 400 or 403 is held back until enough of it has arrived to tell; if it does not refuse the key, all of it
+// is passed on. For an organization's own key the reason matters as well, and a 404 or 429 may also refuse it.
 
 import { Buffer } from 'node:buffer';
 import type { KeyRefusalWording } from '../domain/models/provider.ts';
@@ -26,7 +26,7 @@ export function mayRefuseKey(status: number, isOwnKey: boolean): boolean {
 }
 
 export interface ExamineComplaintParams {
-  /** How this provider says that it refuses a key, beside the wordings that are known of every provider. */
+  /** How this provider words the refusal of a key, in addition to the wordings that count for every provider. */
   readonly wordings?: readonly KeyRefusalWording[];
   /** The key is an organization's own. */
   readonly isOwnKey?: boolean;
@@ -85,7 +85,7 @@ export class ExamineComplaint extends ReplyStage {
     if (this.decideAtEnd()) this.next.onReplyFault(fault, error);
   }
 
-  /** Whether the handler should still be notified of the end. After a fault of ours here, the call is not passed on. */
+  /** Whether the handler should still be notified of the end. After a bug of ours it is notified of a cut instead. */
   private decideAtEnd(): boolean {
     try {
       this.decide();

@@ -18,7 +18,7 @@ const REQUEST_NAMES_REFUSED = new Set(['openai-organization', 'openai-project'])
 
 const REPLY_NAMES = new Set([
   'content-type',
-  // Nothing that is compressed is asked for; what comes all the same cannot be read without it.
+  // Requests ask for no compression; a reply that is compressed all the same cannot be read without this header.
   'content-encoding',
   'content-disposition',
   'content-language',
@@ -53,8 +53,8 @@ function decide(
 }
 
 /**
- * A function of its own: what a function within another one uses of it, V8 puts into an object whenever the other one
- * is called.
+ * A separate function, because it has a closure: for variables that a closure uses, V8 allocates an object in each call
+ * of the function around it, and `decide` is called for every header.
  */
 function decideAnew(
   name: string,
@@ -74,8 +74,8 @@ function decideAnew(
  */
 interface RecentHeaders {
   /**
-   * The client's names and values, alternating. A value that does not go along to the provider is null: it may differ
-   * in each request, and credentials are not kept here.
+   * The client's names and values, alternating. The value of a header that is not forwarded is null: it may differ in
+   * each request, and credentials are not kept here.
    */
   readonly pattern: readonly (string | null)[];
   readonly lines: HeaderLines;

@@ -1,11 +1,12 @@
-// Tells a connection that was reset from one that the provider ended: libuv tells a reset that comes together with
-// bytes as an end.
+// Tells a connection that was reset from one that the provider closed. libuv reports a reset as a normal end when bytes
+// arrive together with it.
 
 import type { Socket } from 'node:net';
 
 /**
- * Of a socket that has come to its end. The system knows no peer of a connection that was reset; whoever asks for it
- * before must not let Node keep the answer on the socket (platform/egress/egress-guard.ts).
+ * Whether a socket that has ended was reset. The operating system has no peer address for a connection that was reset.
+ * Node keeps the address on the socket once it is read, so code that reads it earlier must prevent that
+ * (platform/egress/egress-guard.ts).
  */
 export function isReset(socket: Socket): boolean {
   return socket.errored !== null || socket.remoteAddress === undefined;

@@ -1,6 +1,7 @@
-// Tells from a provider's reply that it does not accept the key of the call, which is the operator's and no concern of
-// the client. A 401 says so by itself, and a 402 that the account is out of credit; a 400 or 403 only in known words.
-// Those are searched for only where the provider itself speaks, never in text that it may quote from a request.
+// Tells from a provider's reply whether the provider refuses the key of the call. Clients must not see that the
+// operator's key is refused. A 401 is a refusal by its status alone, and a 402 says that the account is out of credit;
+// a 400 or 403 is a refusal only in known wordings. Wordings are looked for only in fields that the provider writes
+// itself, never in text that may quote the request.
 
 import type { Buffer } from 'node:buffer';
 import type { KeyRefusalWording } from '../domain/models/provider.ts';
@@ -13,11 +14,11 @@ export type Complaint = 'key' | 'billing' | 'scope';
 
 interface KnownWording extends Omit<KeyRefusalWording, 'status'> {
   readonly status: 400 | 401 | 403 | 404 | 429;
-  /** Absent: the key. */
+  /** Absent: `key`. */
   readonly means?: Complaint;
 }
 
-/** Known of every provider; a provider's configuration may add its own. */
+/** Wordings that count for every provider; a provider's configuration may add its own. */
 const WORDINGS: readonly KnownWording[] = [
   // Gemini: the key is unknown, expired, reported as leaked, suspended, or not allowed for the API or from this
   // address. Some messages contain the key.
@@ -72,18 +73,26 @@ const WORDINGS: readonly KnownWording[] = [
   { status: 403, in: 'message', text: 'The API key' },
 ];
 
-/** Why the key of a call is refused; null: it is not. `body` must be complete. `own`: wordings of this provider. */
+/**
+ * Why the key of a call is refused; null: it is not. `body`: what has arrived of the reply's body; if it is incomplete,
+ * the status alone decides. `own`: the wordings of this provider.
+ */
 export function keyRefusalOf(status: number, body: Buffer, own: readonly KeyRefusalWording[] = []): Complaint | null {
   if (status === 402) return 'billing';
   return complaintOf(status, body, own) ?? (status === 401 ? 'key' : null);
 }
 
-/** Statuses whose text may say something of the key; a 404 or 429 does so of the operator's key to nobody. */
-const SPEAKING: ReadonlySet<number> = new Set([400, 401, 403, 404, 429]);
+/**
+ * Statuses of replies whose text may be about the key. With the operator's key, a 404 or 429 never gets here
+ * (`mayRefuseKey`).
+ */
+const EXAMINED_STATUSES: ReadonlySet<number> = new Set([400, 401, 403, 404, 429]);
 
-/** What the text of a reply says of the key of its call; null: nothing known. `body` must be complete. */
+/**
+ * What the text of a reply says about the key of its call; null: it has no known wording. An incomplete body has none.
+ */
 export function complaintOf(status: number, body: Buffer, own: readonly KeyRefusalWording[] = []): Complaint | null {
-  if (!SPEAKING.has(status) || body.length > EXAMINED_BYTES_MAX) return null;
+  if (!EXAMINED_STATUSES.has(status) || body.length > EXAMINED_BYTES_MAX) return null;
   const { words, messages } = readTexts(body);
   const found = [...WORDINGS, ...own].find((wording) => {
     if (wording.status !== status) return false;
@@ -126,7 +135,7 @@ function parse(body: Buffer): unknown {
   try {
     return JSON.parse(body.toString('utf8'));
   } catch {
-    // Other bodies say nothing of a key that could be recognized.
+    // A body that is not JSON has no known wording.
     return null;
   }
 }

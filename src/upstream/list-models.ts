@@ -1,4 +1,4 @@
-// Asks a provider for its list of models, with what it says of their limits; and, by the same reply, what time it has.
+// Asks a provider for its list of models, with their limits. The date of the same reply shows the provider's clock.
 
 import { Buffer } from 'node:buffer';
 import type { Provider } from '../domain/models/provider.ts';
@@ -22,19 +22,19 @@ export interface ModelList {
   readonly models: readonly ProviderModel[] | null;
   /** The provider's clock, to the second; null: it does not say. */
   readonly clockMs: number | null;
-  /** Why there is no list, to go on from "the provider"; null: there is one. */
+  /** Why there is no list, as the rest of a sentence that begins with "the provider"; null: there is one. */
   readonly reason: string | null;
 }
 
 const LISTING_MS = 10_000;
 /** Lists of hundreds of models have less than a tenth of this. */
 const LIST_BYTES_MAX = 16_777_216;
-/** Where a provider is verified by something else, its list is all the same there. */
+/** The path of the list, also for a provider whose key is verified by another path. */
 const USUAL_PATH = '/models';
 
 /** Never rejects. */
 export function listModels(provider: Provider, through: Providers): Promise<ModelList> {
-  // Vertex AI: where there is no list to verify a key by, there is none to read.
+  // Vertex AI has no list of models, which is why its keys are verified by their token.
   if (provider.requests?.isVerifiedByToken === true)
     return Promise.resolve({ models: null, clockMs: null, reason: 'has no list of its models' });
   const { promise, resolve } = Promise.withResolvers<ModelList>();
@@ -97,7 +97,7 @@ class Reading implements ReplyHandler {
   }
 
   onReplyPause(): void {
-    // Nothing goes on from here before the end.
+    // Nothing is passed on before the end.
   }
 
   onReplyEnd(): void {
@@ -132,7 +132,7 @@ class Reading implements ReplyHandler {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** `{ data: [...] }` nearly everywhere, a bare list at some; Gemini's own and Cohere's have `models`. */
+/** Nearly all providers answer `{ data: [...] }`, some a bare list; Gemini's own API and Cohere's have `models`. */
 function readList(text: string): readonly ProviderModel[] | null {
   let root: unknown;
   try {

@@ -9,7 +9,7 @@ export type ObservedProvider = Omit<ProviderHealth, 'pauses' | 'token'>;
 
 const FAULTS: Readonly<Record<UpstreamFault, ProviderFailure | null>> = {
   connect_failed: 'connect',
-  // The provider has closed an idle connection, as it may.
+  // A provider may close an idle connection.
   stale_connection: null,
   no_reply: 'no_reply',
   first_byte_timeout: 'timeout',
@@ -58,7 +58,7 @@ export class ObservedProviders {
     this.failed(providerId, 'key_refused', status);
   }
 
-  /** What has changed since this was asked before, by provider. */
+  /** What has changed since the last call, by provider. */
   takeChanges(): ReadonlyMap<string, ObservedProvider> {
     const changes = new Map([...this.changed].map((id) => [id, { ...this.of(id) }]));
     this.changed.clear();

@@ -1,5 +1,6 @@
 // The connections to one provider's address: a free list of kept ones, from which each call takes one or opens a new
-// one. No cap and no pipelining: a stream that queues behind another has its first byte seconds late.
+// one. There is no cap and no pipelining: a stream that queued behind another one would have its first byte seconds
+// late.
 
 import { type Clock, systemClock } from '../platform/clock.ts';
 import type { EgressGuard } from '../platform/egress/egress-guard.ts';

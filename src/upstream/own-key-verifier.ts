@@ -1,6 +1,6 @@
-// Asks the provider of an organization's own key whether it accepts the key, over a connection that is nobody else's.
-// Once a day it also asks with a key that nobody has: a provider that accepts that one answers anybody, and its answers
-// prove nothing about a key.
+// Asks the provider of an organization's own key whether it accepts the key, over a connection that serves nothing
+// else. Once a day for each address, it also asks with a random key: a provider that accepts a random key accepts any,
+// so its answers prove nothing about a key.
 
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { Provider } from '../domain/models/provider.ts';
@@ -11,11 +11,12 @@ import type { Clock } from '../platform/clock.ts';
 import type { Providers } from './providers.ts';
 import { type Verification, verifyProvider } from './verify-provider.ts';
 
-const ASKED_AGAIN_MS = 86_400_000;
-/** Customers name addresses of their own; of one that is forgotten it is found out again. */
+/** How long the answer to a random key is remembered. */
+const REMEMBERED_MS = 86_400_000;
+/** A limit for safety, since customers choose the addresses. A forgotten address is asked again. */
 const ADDRESSES_MAX = 10_000;
-/** No provider gives out such a key. */
-const NOBODYS_KEY = 'sk-nobodys-key-';
+/** The beginning of the random key. No provider issues keys like it. */
+const RANDOM_KEY_PREFIX = 'sk-nobodys-key-';
 
 interface Found {
   readonly isPublic: boolean;
@@ -25,7 +26,7 @@ interface Found {
 export class OwnKeyVerifier {
   private readonly through: Providers;
   private readonly clock: Clock;
-  /** By address: whether what verifies a key there answers anybody. */
+  /** By address: whether the provider there accepted a random key. */
   private readonly found = new BoundedMap<string, Found>(ADDRESSES_MAX);
 
   constructor(through: Providers, clock: Clock) {
@@ -50,7 +51,10 @@ export class OwnKeyVerifier {
     }
   }
 
-  /** What keeps its address from being called, to go on from "it"; null: nothing that is seen without calling. */
+  /**
+   * Why the provider's address may not be called, as the rest of a sentence that begins with "it"; null: nothing
+   * forbids it that can be seen without calling.
+   */
   addressProblem({ provider, isGuarded }: OwnProvider): string | null {
     return this.through.addressProblem({ ...provider, own: { keyId: '', isGuarded } });
   }
@@ -59,9 +63,9 @@ export class OwnKeyVerifier {
     const address = addressOf(own.provider);
     const nowMs = this.clock.monotonicMs();
     const found = this.found.get(address);
-    if (found !== undefined && nowMs - found.atMs < ASKED_AGAIN_MS) return found.isPublic;
-    const { status } = await this.ask(own, NOBODYS_KEY + randomBytes(24).toString('hex'));
-    // One that does not answer now is asked with the next key.
+    if (found !== undefined && nowMs - found.atMs < REMEMBERED_MS) return found.isPublic;
+    const { status } = await this.ask(own, RANDOM_KEY_PREFIX + randomBytes(24).toString('hex'));
+    // A provider that does not answer now is asked again with its next key.
     if (status === null) return false;
     const isPublic = status >= 200 && status < 300;
     this.found.set(address, { isPublic, atMs: nowMs });

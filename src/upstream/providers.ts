@@ -1,5 +1,5 @@
-// Calls to the providers of a gateway process: one set of connections for each provider's address and timeouts, and the
-// counts of what the calls met.
+// Makes the calls of a gateway process to providers. It keeps one set of connections for each combination of address,
+// settings and own key, and counts the calls that failed.
 
 import type { Buffer } from 'node:buffer';
 import type { Provider } from '../domain/models/provider.ts';
@@ -27,7 +27,7 @@ export interface ProviderRequest extends RequestTarget {
   readonly credential: Credential;
   readonly headers: ForwardedHeaders;
   readonly body: Buffer | OutgoingBody | null;
-  /** `as_reply`: that the provider refuses the key is a reply like any other, and no matter of the operator. */
+  /** `as_reply`: a reply that refuses the key is passed on like any other, and is not reported to the operator. */
   readonly keyRefusals?: 'as_reply';
 }
 
@@ -35,7 +35,10 @@ export interface ProviderRequest extends RequestTarget {
 export interface Providers {
   /** Starts a call and passes its reply to the handler, never before this returns. */
   call(provider: Provider, request: ProviderRequest, handler: ReplyHandler): UpstreamCall;
-  /** What keeps an own key's address from being called as it is written, to go on from "it"; null: nothing. */
+  /**
+   * Why the address of an own key may not be called, as the rest of a sentence that begins with "it"; null: nothing
+   * forbids it that can be seen without calling.
+   */
   addressProblem(provider: Provider): string | null;
   /** Nobody will call with this own key again: its connections are closed as soon as its calls have ended. */
   leave(provider: Provider): void;
@@ -44,7 +47,10 @@ export interface Providers {
 
 interface Callee {
   readonly provider: Provider;
-  /** Of its origin, which may be another object later where it is an own key's. */
+  /**
+   * The key of its origin in `origins`. An own key's origin is closed when it is idle, and made anew under the same
+   * key.
+   */
   readonly key: string;
   readonly address: ProviderAddress;
   readonly observer: CallObserver;
@@ -60,34 +66,35 @@ export interface ProviderCallOptions {
   readonly proxies?: ProxySettings;
   /** How the name of a provider is looked up; absent: as the system does. */
   readonly resolve?: Resolve;
-  /** Is told how calls went. */
+  /** Records how calls went. */
   readonly observed?: ObservedProviders;
-  /** The rules for addresses that customers name; without them none is called. */
+  /** The rules for addresses that customers choose; absent: the strictest. */
   readonly egress?: EgressGuard;
   /** Looks up names that customers choose. */
   readonly resolveCustomerName?: Resolve;
 }
 
-/** Whoever has no rules calls no address that a customer named. */
-const NOWHERE = new EgressGuard({ anyPort: false, allowPrivate: false, allowed: [] });
+/** Of the addresses that customers choose, only public ones on port 443 may be called. */
+const STRICTEST_EGRESS = new EgressGuard({ anyPort: false, allowPrivate: false, allowed: [] });
 /**
- * No thread waits for these. A name whose name server hangs is looked up for some seconds, and one organization may
- * have a thousand keys: with few at once it would hold up the names of all others.
+ * How many names that customers choose are looked up at once. No thread waits for these look-ups. One of a name whose
+ * name server hangs takes some seconds, and one organization may have a thousand keys: with a low limit it would hold
+ * up the names of all others.
  */
 const CUSTOMER_LOOKUPS_MAX = 2_000;
-/** An own key that was not used for so long has no connections any more. */
+/** After so long without use, the connections of an own key are closed. */
 const OWN_IDLE_MS_MAX = 600_000;
 
 interface UsedOrigin {
   readonly origin: ProviderOrigin;
-  /** null: it stays as long as this process. */
+  /** When an own key last used this origin; null: it is not an own key's, and stays as long as this process. */
   usedAtMs: number | null;
 }
 
 export class ProviderCalls implements Providers {
   /** By origin, timeouts and own key. */
   private readonly origins = new Map<string, UsedOrigin>();
-  /** By the catalog's own object, so that a request parses nothing; a changed catalog has new ones. */
+  /** By the catalog's own object, so that a request parses no URL; a changed catalog has new objects. */
   private readonly callees = new WeakMap<Provider, Callee>();
   private readonly faults: Counter<readonly ['provider', 'kind']>;
   private readonly clock: Clock;
@@ -108,7 +115,7 @@ export class ProviderCalls implements Providers {
       proxies = NO_PROXIES,
       resolve,
       observed,
-      egress = NOWHERE,
+      egress = STRICTEST_EGRESS,
       resolveCustomerName = resolveByDns(),
     }: ProviderCallOptions = {},
   ) {
@@ -155,7 +162,7 @@ export class ProviderCalls implements Providers {
 
   leave(provider: Provider): void {
     const used = this.origins.get(this.calleeOf(provider).key);
-    // Until then its calls have to run out of time like any others, so it stays for the next `trim` to find.
+    // Its open calls still need their timeouts, so the origin stays; the `trim` that finds no open call closes it.
     if (used !== undefined && used.usedAtMs !== null) used.usedAtMs = Number.NEGATIVE_INFINITY;
   }
 
@@ -180,7 +187,7 @@ export class ProviderCalls implements Providers {
 
   private observerOf(provider: Provider): CallObserver {
     const wordings = provider.requests?.errors ?? [];
-    // What becomes of an organization's own key is no concern of the operator's, and says nothing of the provider.
+    // Failures with an organization's own key are no concern of the operator's, and say nothing about the provider.
     if (provider.own !== undefined)
       return { wordings, isOwnKey: true, onFault: () => undefined, onKeyRefused: () => undefined };
     const { observed } = this;
@@ -212,7 +219,7 @@ export class ProviderCalls implements Providers {
   private makeOrigin(origin: string, provider: Provider): ProviderOrigin {
     const { clock, names } = this;
     const { proxy: ownProxy, http = 1, tls: files } = provider.requests ?? {};
-    const timeouts = { ...UPSTREAM_TIMEOUTS, ...provider.timeouts };
+    const timeouts = this.timeoutsOf(provider);
     const tls = readTlsFiles(provider.id, files ?? {});
     if (provider.own?.isGuarded === true)
       return new UpstreamOrigin(origin, timeouts, clock, this.customerNames, tls, this.egress);

@@ -13,15 +13,18 @@ export interface ReplyHandler {
   /** Everything from one read of the socket was passed on, and the reply continues. */
   onReplyPause(): void;
   onReplyEnd(): void;
-  /** The provider does not accept the credential of the call, and why. Called instead of `onReplyStart`. */
+  /**
+   * The provider does not accept the credential of the call; `complaint` says why. Called instead of `onReplyStart`.
+   */
   onKeyRefused(status: number, complaint: Complaint): void;
   /** The reply broke off, or there was none. `error`: what the system or the other side said of it, if anything. */
   onReplyFault(fault: UpstreamFault, error?: Error): void;
 }
 
 /**
- * A handler in front of another one. It passes everything on; each stage overrides what it changes. Each class has the
- * field `next` of its own: V8 compiles a store to one class's objects, but looks up where that of a base class goes.
+ * A handler in front of another one. It passes every call on, and each stage overrides what it changes. Each subclass
+ * declares its own field `next`: V8 knows where the field of one class lies, but must look up a field of the base
+ * class.
  */
 export abstract class ReplyStage implements ReplyHandler {
   protected abstract readonly next: ReplyHandler;

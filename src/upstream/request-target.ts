@@ -1,29 +1,30 @@
-// Where a request to a provider goes and which of the client's headers it has: the usual path of its API behind the
-// base URL, or what the provider's configuration says in its place.
+// The address of a request to a provider, and which of the client's headers go with it. The path is the usual path of
+// the API behind the base URL, or the one in the provider's configuration.
 
 import type { ApiName } from '../domain/models/apis.ts';
 import type { ApiSettings, Provider } from '../domain/models/provider.ts';
 import { type ForwardedHeaders, isForwarded } from './header-policy.ts';
 import { HeaderLines } from './http1/request-head.ts';
 
-/** An API, or the question that verifies the provider's key. */
+/** An API, or the request that verifies the provider's key. */
 export type TargetName = ApiName | 'verify';
 
 export interface RequestTarget {
   readonly api: TargetName;
   /** The API's usual path, from /v1 on. */
   readonly path: string;
-  /** The client's, in visible ASCII and without its question mark; empty: none. */
+  /** The client's query string, in visible ASCII and without its question mark; empty: none. */
   readonly query: string;
-  /** The provider's name of the model; empty where a request names none. */
+  /** The provider's name for the model; empty where a request names none. */
   readonly providerModel: string;
   readonly streamed: boolean;
 }
 
 /**
- * Parameters by which some providers take a key or an account, a few of them before the one in the header. None of the
- * client's is forwarded: it would choose another account than the record names, or show the client's Tollgate key to a
- * provider. Google's may each begin with a dollar sign (https://cloud.google.com/apis/docs/system-parameters).
+ * Query parameters in which some providers accept a key or an account; a few of them prefer it to the one in the
+ * header. The client's are never forwarded: they could choose another account than the record names, or show the
+ * client's Tollgate key to a provider. Each of Google's may begin with a dollar sign
+ * (https://cloud.google.com/apis/docs/system-parameters).
  */
 const CREDENTIAL_PARAMETERS: ReadonlySet<string> = new Set([
   'key',
@@ -48,18 +49,20 @@ export class ProviderAddress {
   readonly origin: string;
   /** What stands before an API's usual path, which begins with /v1. */
   private readonly usualPrefix: string;
-  /** With whole paths, from the origin on. */
+  /** The APIs with a configured path, which begins at the origin here. */
   private readonly apis: Readonly<Partial<Record<TargetName, ApiSettings>>> | null;
-  /** Names, decoded and in small letters, and the texts of the parameters that every request has; null: none. */
+  /**
+   * The configured parameters of every request: their names in lower case, and their texts `name=value`; null: none.
+   */
   private readonly query: { readonly names: ReadonlySet<string>; readonly texts: readonly string[] } | null;
-  /** The client's headers that do not go along although they could; null: none. */
+  /** Headers on the allowlist that this provider does not get; null: none. */
   private readonly withheld: ReadonlySet<string> | null;
 
   constructor({ baseUrl, auth, requests }: Pick<Provider, 'baseUrl' | 'auth' | 'requests'>) {
     const url = new URL(baseUrl);
     this.origin = url.origin;
     const basePath = url.pathname.replace(/\/+$/, '');
-    // A base URL that ends in /v1 has it already, as the clients of the APIs write it: it is not doubled.
+    // Clients of these APIs write base URLs that end in /v1; that /v1 is not doubled.
     this.usualPrefix = basePath.replace(/\/v1$/, '');
     const verify =
       requests === undefined || requests.verifyPath === null ? {} : { verify: { path: requests.verifyPath } };
@@ -94,13 +97,16 @@ export class ProviderAddress {
   }
 }
 
-/** What an API's own path begins with where it has the version: `/openai/v1`. null: it has none. */
+/** The beginning of an API's configured path up to the version, such as `/openai/v1`; null: the path has no version. */
 function ownPrefix(path: string): string | null {
   const [literal = ''] = path.split('{', 1);
   return /^(.*\/v1)(?:\/|$)/.exec(literal)?.[1] ?? null;
 }
 
-/** People paste the address of one API, or with a version. Own paths have that prefix already: it is not doubled. */
+/**
+ * The base path without an ending that the configured paths have already: people paste the address of one API, or an
+ * address with a version.
+ */
 function withoutOwnPrefix(basePath: string, apis: readonly ApiSettings[]): string {
   const prefixes = apis.flatMap(({ path = '' }) => ownPrefix(path) ?? []);
   const endings = [...prefixes, ...prefixes.map((prefix) => prefix.replace(/\/v1$/, ''))];
@@ -117,7 +123,7 @@ function withPaths(settings: ApiSettings, whole: (path: string) => string): ApiS
   };
 }
 
-/** A model's name may hold what would end a step of the path. */
+/** A model's name is escaped, since it may contain a slash or a question mark. */
 function fill({ path = '', pathStream }: ApiSettings, { path: usual, providerModel, streamed }: RequestTarget): string {
   return (streamed ? (pathStream ?? path) : path).replace(TEMPLATE, (_, name: string) =>
     name === 'model' ? encodeURIComponent(providerModel) : usual.slice('/v1/'.length),
@@ -125,11 +131,12 @@ function fill({ path = '', pathStream }: ApiSettings, { path: usual, providerMod
 }
 
 /**
- * The client's parameters, without those that the provider's configuration says and those that name a credential: many
- * providers read a name in capitals as the same name.
+ * The client's parameters, without those that the provider's configuration sets and those that carry a credential.
+ * Names are compared in lower case, because many providers ignore case.
  */
 function clientParameters(query: string, replaced: ReadonlySet<string> | undefined): readonly string[] {
-  // Behind a fragment, which no request has, a provider would not read the parameters that follow.
+  // Nothing after a `#` goes along: parameters added behind it would be part of a fragment, which a provider does not
+  // read.
   const [sent = ''] = query.split('#', 1);
   if (sent === '') return [];
   return sent.split('&').filter((parameter) => {
@@ -138,7 +145,7 @@ function clientParameters(query: string, replaced: ReadonlySet<string> | undefin
   });
 }
 
-/** In small letters. */
+/** The name of a parameter, decoded and in lower case. */
 function nameOf(parameter: string): string {
   const name = parameter.split('=', 1)[0] as string;
   try {

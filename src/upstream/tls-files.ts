@@ -1,4 +1,5 @@
-// Reads the files of a provider's TLS settings: whom it trusts, and the certificate by which it knows this gateway.
+// Reads the files of a provider's TLS settings: the authority that signs the provider's certificate, and the
+// certificate by which this gateway identifies itself to it.
 
 import { readFileSync } from 'node:fs';
 import { getCACertificates } from 'node:tls';
@@ -12,8 +13,8 @@ export interface TlsOptions {
 }
 
 /**
- * Once per change of the catalog, and at a start: a renewed certificate is read when the processes roll. A file that
- * cannot be read is left out with a warning: the provider then refuses the connection, and no other one is hurt.
+ * Called when connections to a provider are set up, so a renewed certificate is read when the processes roll. A file
+ * that cannot be read is left out with a warning: calls to this provider then fail, and no other provider is affected.
  */
 export function readTlsFiles(providerId: string, { ca, cert, key }: TlsSettings): TlsOptions {
   const read = (path: string | undefined): string | null => {

@@ -12,9 +12,9 @@ import type { Providers } from './providers.ts';
 import type { ReplyHandler } from './reply-handler.ts';
 
 /**
- * `good`: the key is accepted, though the account may be out of credit. `rejected`: it is not. `unverified`: there was
- * an answer, and it proves nothing. `unreachable`: there was none, or one that no API gives: a redirect, which no
- * request follows, or a page for browsers.
+ * `good`: the key is accepted, though the account may be out of credit. `rejected`: the key is not accepted.
+ * `unverified`: there was an answer, and it proves nothing. `unreachable`: there was no answer, or one that no API
+ * gives: a redirect (none is followed) or a page for browsers.
  */
 export type VerificationResult = 'good' | 'rejected' | 'unverified' | 'unreachable';
 
@@ -22,7 +22,10 @@ export interface Verification {
   readonly result: VerificationResult;
   /** Of the provider's reply; null: there was none. */
   readonly status: number | null;
-  /** In plain words, to go on from "the provider". Nothing in it is from a body or a credential. */
+  /**
+   * In plain words, as the rest of a sentence that begins with "the provider". It quotes neither a body nor a
+   * credential.
+   */
   readonly reason: string;
 }
 
@@ -64,7 +67,7 @@ export function verifyProvider(
   return promise.finally(() => clearTimeout(timer));
 }
 
-/** null: it has to be asked. Without a token there is nothing to ask with. */
+/** What is known without a call about a provider that takes tokens; null: the provider has to be asked. */
 function verificationOfToken(provider: Provider): Verification | null {
   if (!isCallable(provider, systemClock.nowMs()))
     return { result: 'unverified', status: null, reason: 'takes a token, which jobs obtains; there is no valid one' };
@@ -101,14 +104,14 @@ class Answer implements ReplyHandler {
   }
 
   onReplyPause(): void {
-    // Nothing goes on from here before the end.
+    // Nothing is passed on before the end.
   }
 
   onReplyEnd(): void {
     this.judge();
   }
 
-  /** A refusal of the key comes as a reply. */
+  /** Not called: `keyRefusals` asks for such a refusal as a reply. */
   onKeyRefused(status: number): void {
     this.tell({ result: 'rejected', status, reason: 'does not accept the key' });
   }
@@ -177,7 +180,7 @@ const UNTRUSTED = new Set([
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
 ]);
 
-/** In plain words, to go on from "the provider". */
+/** In plain words, as the rest of a sentence that begins with "the provider". */
 export function reasonOfFault(fault: UpstreamFault, error: Error | undefined): string {
   const code = codeOf(error);
   if (UNTRUSTED.has(code)) return `has a certificate of an authority that is not trusted (${code}): see tls.ca`;
@@ -188,7 +191,9 @@ export function reasonOfFault(fault: UpstreamFault, error: Error | undefined): s
   return 'ended the connection without an answer';
 }
 
-/** Where several addresses of a name were tried, each has failed in its own way. */
+/**
+ * The code of an error. Where several addresses of a name were tried, each has failed with its own; the first counts.
+ */
 function codeOf(error: Error | undefined): string {
   const all = error instanceof AggregateError ? (error.errors as unknown[]) : [];
   const [first = error] = all;

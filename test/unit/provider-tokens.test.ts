@@ -222,15 +222,15 @@ describe('obtaining a token', () => {
     ],
     'a refusal that quotes the secret': [
       { status: 400, body: '{"error":"x","error_description":"no such client_secret=entra~secret"}' },
-      'answered 400, with what was sent, which is a secret',
+      'answered 400, and repeated the secret that was sent, so its text is not shown',
     ],
     'a refusal that quotes the form as it was sent': [
       { status: 400, body: '{"error":"x","error_description":"got client_secret=entra%7Esecret&scope=y"}' },
-      'answered 400, with what was sent, which is a secret',
+      'answered 400, and repeated the secret that was sent, so its text is not shown',
     ],
     'a refusal whose code is the secret, as a program writes it': [
       { status: 400, body: '{"error":"entra%7esecret"}' },
-      'answered 400, with what was sent, which is a secret',
+      'answered 400, and repeated the secret that was sent, so its text is not shown',
     ],
     'a client_secret that has expired': [
       { status: 401, body: '{"error":"invalid_client","error_description":"AADSTS7000222: The keys are expired."}' },
@@ -263,7 +263,7 @@ describe('obtaining a token', () => {
     const sent = posted.at(-1)?.form['assertion'] ?? assert.fail();
     for (const part of [sent, sent.slice(-60), encodeURIComponent(sent.slice(20, 80))]) {
       const body = JSON.stringify({ error: 'invalid_request', error_description: `assertion=${part}` });
-      const reason = 'answered 400, with what was sent, which is a secret';
+      const reason = 'answered 400, and repeated the secret that was sent, so its text is not shown';
       assert.deepEqual(await obtain(GOOGLE, { status: 400, body }), { ok: false, reason });
     }
   });

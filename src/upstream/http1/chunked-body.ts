@@ -57,9 +57,9 @@ export class ChunkedBody {
   private trailerNamed = false;
 
   /**
-   * Decodes `bytes` from `start` to `end`; returns where the body ended, or `end`. The content is moved together in
-   * place, and `content` is a view of it; before a fault it has what came before. In place, because allocating for each
-   * read kept the garbage collector busy.
+   * Decodes `bytes` from `start` to `end`. `at`: where the body ended, or `end`. `content`: a view of the decoded
+   * bytes, which are moved together within `bytes`; with a fault, the bytes before it. Decoding is done in place,
+   * because an allocation for each read kept the garbage collector busy.
    */
   read(bytes: Buffer, start: number, end: number): { readonly at: number; readonly content: Buffer | null } {
     let contentStart = 0;

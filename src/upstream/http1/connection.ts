@@ -4,11 +4,11 @@
 //       |                 |                 |                  |                     |
 //       +-----------------+-----------------+------------------+---------------------+--> closed, for good
 //
-// It holds the pooled buffer of a request's body from `begin` until the socket's write has called back, which Node
-// does too, with an error, when the socket is destroyed: only then does neither Node nor the system read that memory
-// any more. It is idle only then, too.
+// The connection holds the pooled buffer of a request's body from `begin` until the socket's write has called back.
+// Until then Node or the operating system may read that memory; Node also calls back, with an error, when the socket is
+// destroyed. The connection does not become idle before that either.
 //
-// No timers: the origin's coarse clock asks each connection about its time.
+// A connection has no timers: the origin's coarse clock calls `checkTime`.
 
 import { Buffer } from 'node:buffer';
 import type { Socket } from 'node:net';
@@ -22,7 +22,7 @@ import { isReset } from '../is-reset.ts';
 import { openSocket, type Peer } from './open-socket.ts';
 import { ReplyReader } from './reply-reader.ts';
 import type { UpstreamRequest } from './request-head.ts';
-import { gather, sendSoon, TICKS_FOR_A_LOOK } from './sending.ts';
+import { gather, sendSoon, TICKS_UNTIL_POLLED } from './sending.ts';
 
 /** The origin that owns a connection. */
 export interface ConnectionOwner {
@@ -33,14 +33,14 @@ export interface ConnectionOwner {
   onClosed(connection: Connection): void;
 }
 
-/** The server counts from when it sent, we from when we read. */
+/** The server counts its keep-alive time from when it sent the reply, this client from when it read the reply. */
 const KEEP_ALIVE_MARGIN_MS = 1_000;
 /**
- * A reply that ends before its request is wholly written: how long the connection waits for the rest to be taken before
- * it is closed.
+ * How long the connection waits for its write when a reply ends before its request is wholly written. Then it is
+ * closed.
  */
 const WRITE_WAIT_MS = 2_000;
-/** Probes of the system, for a peer that vanished without a word. */
+/** After this time the operating system probes the peer (TCP keep-alive), to notice one that vanished. */
 const TCP_KEEP_ALIVE_DELAY_MS = 60_000;
 
 const NO_PIECES: readonly Uint8Array[] = [];
@@ -70,22 +70,22 @@ export class Connection implements CallConnection {
   private writing = false;
   /** Where the request's body lies; held until its write has called back. null: in memory of its own. */
   private pooled: PooledBuffer | null = null;
-  /** Where the request's head lies, with what was copied behind it; held as long. */
+  /** The buffer of the request's head and of what was copied behind it; held until the write has called back. */
   private gathered: PooledBuffer | null = null;
   /** A byte has come since the request was sent. */
   private answered = false;
   /** Nothing more is to be read until `resume`. */
   private paused = false;
-  /** The socket was told so. */
+  /** The socket was told to stop reading. */
   private stopped = false;
   /** `onRead` is running. */
   private reading = false;
   private exchanges = 0;
   private freeSinceTick = 0;
   private readAtMs = 0;
-  /** Since when the connection waits for what it waits for. */
+  /** Since when the connection waits for its present step: being connected, the reply's head, or its next piece. */
   private waitingSinceMs: number;
-  /** When the exchange is over, whatever it waits for. */
+  /** The deadline of the whole exchange. */
   private endByMs = Number.POSITIVE_INFINITY;
 
   constructor(owner: ConnectionOwner) {
@@ -99,7 +99,10 @@ export class Connection implements CallConnection {
     this.socket.on('close', this.onError);
   }
 
-  /** A session may come before the certificate is found good, and one that is resumed is not checked again. */
+  /**
+   * A TLS session may come before the certificate is verified, and the certificate of a resumed session is not verified
+   * again. So an early session is not used before the connection is up.
+   */
   private readonly onSession = (session: Buffer): void => {
     if (this.connected) this.owner.peer.session = session;
     else this.earlySession = session;
@@ -129,7 +132,7 @@ export class Connection implements CallConnection {
     this.pooled = body === null || body instanceof Uint8Array ? null : body.pooled;
     this.pooled?.pool.retain(this.pooled);
     this.reader.begin();
-    if (this.connected && isTickEnd() && tickCount() - this.freeSinceTick >= TICKS_FOR_A_LOOK) {
+    if (this.connected && isTickEnd() && tickCount() - this.freeSinceTick >= TICKS_UNTIL_POLLED) {
       this.send();
       return;
     }
@@ -148,11 +151,11 @@ export class Connection implements CallConnection {
     const gathered = gather(head, pieces);
     this.gathered = gathered.pooled;
     const beginning = gathered.pooled.buffer.subarray(0, gathered.bytes);
-    // What is encrypted goes out later. The rest the system has nearly always taken when `write` returns, and a
-    // callback for it would cost 2 to 4 % of a request.
+    // Encrypted bytes go out after `write` has returned. Plain bytes the operating system has nearly always taken by
+    // then, and a callback for them would cost 2 to 4 % of a request.
     const onWritten = this.owner.peer.isTls ? this.onWritten : undefined;
     if (gathered.pieces === pieces.length) {
-      // The body was copied; it is the copy that is sent from.
+      // The whole body was copied, and the copy is sent.
       this.releaseBody();
       socket.write(beginning, onWritten);
     } else {
@@ -202,8 +205,8 @@ export class Connection implements CallConnection {
     const hadHead = reader.head !== null;
     const interimHeads = reader.interimHeads;
     reader.read(READ_BUFFER, length);
-    // A reply that has begun lives by each piece of it, one that has not by signs of life; the beginning of a head is
-    // none.
+    // After its head, each piece of a reply restarts the wait. Before, only an interim reply (1xx) does; a part of a
+    // head does not.
     this.readAtMs = this.owner.clock.monotonicMs();
     if (reader.head !== null || reader.interimHeads > interimHeads) this.waitingSinceMs = this.readAtMs;
     this.reading = true;
@@ -215,12 +218,12 @@ export class Connection implements CallConnection {
       if (this.listener === listener) this.fail(reader.head === null ? 'no_reply' : 'cut');
     }
     this.reading = false;
-    // To stop the socket by this answer costs less than `pause`, and so does the `resume` behind it.
+    // Returning false stops the socket at less cost than `pause`, and makes the later `resume` cheaper, too.
     if (this.paused) this.stopped = true;
     return !this.paused;
   };
 
-  /** Hands on what the last read brought. The listener may abort the call at any of it. */
+  /** Passes on what the last read brought. The listener may abort the call in any of these calls. */
   private tell(listener: ExchangeListener, hadHead: boolean): void {
     const { reader } = this;
     if (reader.head !== null && !hadHead) listener.onHead(reader.head);
@@ -239,7 +242,7 @@ export class Connection implements CallConnection {
     if (reader.reusable && keptMs > 0 && !this.closed && this.socket.errored === null) {
       this.exchanges += 1;
       if (this.paused) this.resume();
-      // Over TLS nearly every write calls back after the reply to it where the provider answers at once.
+      // Over TLS a write nearly always calls back after its reply, if the provider answers at once.
       if (this.writing) this.lendableUntilMs = this.readAtMs + Math.min(keptMs, WRITE_WAIT_MS);
       else this.becomeFree();
     } else {
@@ -263,11 +266,11 @@ export class Connection implements CallConnection {
     if (this.closed) return;
     const { reader } = this;
     reader.endOfConnection();
+    // Where only the end of the connection ends a reply, a reset is not that end: the reply is cut.
     if (this.listener !== null && reader.ended && !isReset(this.socket)) this.finish();
     else this.fail(this.faultOfLoss());
   };
 
-  /** A reset is no end: a reply that only the end of its connection would have ended is cut. */
   private readonly onError = (error: Error | boolean): void => {
     if (!this.closed) this.fail(this.faultOfLoss(), error instanceof Error ? error : undefined);
   };
@@ -285,7 +288,7 @@ export class Connection implements CallConnection {
     listener?.onFault(fault, error);
   }
 
-  /** Ends what is out of time. */
+  /** Closes an idle connection, or fails an exchange, that is out of time. */
   checkTime(nowMs: number): void {
     const { timeouts } = this.owner;
     if (this.listener === null) {
@@ -306,19 +309,20 @@ export class Connection implements CallConnection {
   }
 
   /**
-   * The reply that `listener` hears is no longer wanted: it must end within this time. If the request is not wholly
+   * The reply that goes to `listener` is no longer wanted: it must end within this time. If the request is not wholly
    * written at the end of this tick, the connection closes at once.
    */
   endWithin(listener: ExchangeListener, withinMs: number): void {
     // The reply may have ended already, and the connection carry another one.
     if (this.listener !== null && this.listener !== listener) return;
     this.endByMs = Math.min(this.endByMs, this.owner.clock.monotonicMs() + withinMs);
-    // A write over TLS calls back within the tick at the earliest.
+    // Over TLS the write may still call back in this tick.
     if (this.writing) atTickEnd(() => this.cutUnwritten(listener));
   }
 
   private cutUnwritten(listener: ExchangeListener): void {
-    // Without a listener the reply has ended meanwhile; with another one so has the write.
+    // Without a listener, the reply has ended meanwhile, and only its request is unwritten. With another listener, that
+    // request was written, too.
     if (!this.writing || this.closed || (this.listener !== null && this.listener !== listener)) return;
     this.fail('cut');
   }
@@ -340,7 +344,7 @@ export class Connection implements CallConnection {
     this.socket.resume();
   }
 
-  /** Gives up the exchange and the connection; its listener hears nothing more. */
+  /** Gives up the exchange and the connection; its listener is not called any more. */
   abort(): void {
     this.listener = null;
     this.close();
@@ -356,7 +360,7 @@ export class Connection implements CallConnection {
   }
 }
 
-/** What a body is sent from, in order. */
+/** The pieces of a body, in the order in which they are sent. */
 function piecesOf(body: UpstreamRequest['body']): readonly Uint8Array[] {
   if (body === null) return NO_PIECES;
   return body instanceof Uint8Array ? [body] : body.pieces;

@@ -1,7 +1,7 @@
 // Looks up the host names of providers. The system's resolver (getaddrinfo, with /etc/hosts) runs in libuv's few
 // threads, which also sync the spool. So answers are cached for a few seconds, each name is looked up once at a time,
-// and at most two names at once (more with a resolver that needs no thread). If it fails or hangs, the last answer is
-// used for a while.
+// and at most two names at once (more with a resolver that needs no thread). If the resolver fails or hangs, the last
+// answer is used for a while.
 
 import { type LookupAddress, type LookupAllOptions, lookup as lookupBySystem } from 'node:dns';
 import type { LookupFunction } from 'node:net';
@@ -14,8 +14,8 @@ const SYSTEM_LOOKUPS_MAX = 2;
 /** How long a connection waits for a new answer when there is an old one; then it gets the old one. */
 const STALE_AFTER_WAIT_MS = 1_000;
 /**
- * A limit for safety, beyond which the name that was used longest ago is forgotten: more than may be looked up at once,
- * so that names which hang take from nobody else the answer that a connection gets meanwhile.
+ * A limit for safety; beyond it, the least recently used name is forgotten. It is higher than the number of concurrent
+ * look-ups, so that names whose look-ups hang cannot push out the last answers of other names.
  */
 const NAMES_MAX = 10_000;
 
@@ -28,7 +28,7 @@ interface Name {
   answeredAtMs: number;
   /** Whether its look-up is queued or running. */
   isAskedFor: boolean;
-  /** Whether that has lasted too long. */
+  /** Whether that look-up has lasted longer than `STALE_AFTER_WAIT_MS`. */
   isLate: boolean;
   waiting: Answer[];
 }

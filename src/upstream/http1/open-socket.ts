@@ -14,7 +14,7 @@ export interface Peer {
   readonly port: number;
   readonly lookup: LookupFunction;
   readonly tls: TlsOptions;
-  /** Where a customer named the address; null: the operator did. */
+  /** The egress rules for an address that a customer chose; null: the operator chose it. */
   readonly guard: EgressGuard | null;
   /** The last TLS session, with which the next connection saves a round trip. */
   session: Buffer | null;
@@ -31,7 +31,7 @@ export function openSocket(peer: Peer, owner: SocketOwner): Socket {
   const { guard, host, port, lookup } = peer;
   if (guard === null) return open(peer, owner);
   const refusal = guard.refusalOfHost(host, port);
-  // It is told like any other failure to connect: never before this returns.
+  // The refusal is reported as any failure to connect is: after this function has returned.
   if (refusal !== null) return new Socket().destroy(refusal);
   const onConnected = (): void => {
     if (!socket.destroyed) owner.onConnected();
@@ -46,7 +46,7 @@ function open(
   { onread, onConnected, onSession }: SocketOwner,
 ): Socket {
   if (!isTls) return openPlain({ host, port, lookup, onread }, onConnected);
-  // An address is no name to ask for (RFC 6066 3); the certificate is checked against it all the same.
+  // SNI carries names only, never addresses (RFC 6066 3). The certificate is checked against the address all the same.
   const servername = isIP(host) === 0 ? host : '';
   const { ca, ...ownCertificate } = tls;
   const options = {

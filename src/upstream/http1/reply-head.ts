@@ -1,5 +1,5 @@
-// Reads the head of an HTTP/1.1 reply (RFC 9112 4 to 6). Strict: what follows a reply on a kept connection is taken for
-// the next one, so whatever could be framed in two ways is a fault, never a guess.
+// Reads the head of an HTTP/1.1 reply (RFC 9112 4 to 6). It is strict: bytes after a reply on a kept connection are
+// taken for the next reply, so a head that could be framed in two ways is a fault, never a guess.
 
 import { Buffer, isUtf8 } from 'node:buffer';
 import { readContentLength } from '../../platform/bytes/content-length.ts';
@@ -7,14 +7,14 @@ import { readContentLength } from '../../platform/bytes/content-length.ts';
 /** Names in lower case and values, alternating, in the order in which they came. */
 export type ReplyHeaders = readonly string[];
 
-/** How the end of a reply's body is told. */
+/** What marks the end of a reply's body. */
 export type Framing = 'none' | 'length' | 'chunked' | 'until_close';
 
 export interface ReplyHead {
   readonly status: number;
   readonly headers: ReplyHeaders;
   readonly framing: Framing;
-  /** Of the body where the framing is `length`, else 0. */
+  /** The length of the body where the framing is `length`, else 0. */
   readonly bodyBytes: number;
   /** The connection may carry another exchange. */
   readonly keepAlive: boolean;
@@ -22,7 +22,7 @@ export interface ReplyHead {
   readonly keepAliveHintMs: number | null;
 }
 
-/** Why bytes are no reply that may be relayed; for people, never for clients. */
+/** Why the bytes are not a reply that may be relayed. For developers; no client sees it. */
 export type ReplyFault = string;
 
 /** The first value of a header; names in lower case. */
@@ -32,14 +32,14 @@ export function replyHeader(headers: ReplyHeaders, name: string): string | undef
 }
 
 const KEEP_ALIVE_TIMEOUT = /(?:^|,)[\t ]*timeout=(\d{1,6})/i;
-/** RFC 9112 4: the space after the code may be missing where the reason is. */
+/** RFC 9112 4 wants a space after the status code; a line without the reason may lack it here. */
 const STATUS_LINE = /^HTTP\/1\.[01] [1-9]\d\d[ \r]/;
 const MINOR_VERSION_AT = 'HTTP/1.'.length;
 const STATUS_AT = 'HTTP/1.1 '.length;
 const ZERO = 0x30;
-/** Lines without control characters, where no CR or LF stands but in a CRLF at their ends. */
+/** Lines without control characters; CR and LF occur only as the CRLF that ends a line. */
 const LINES = /^(?:[\t\x20-\x7e\x80-\xff]*\r\n)*$/;
-/** The same where all characters are ASCII, as nearly always. */
+/** The same in ASCII alone, as nearly every head is. */
 const ASCII_LINES = /^(?:[\t\x20-\x7e]*\r\n)*$/;
 const ASCII = /^[\t\x20-\x7e]*$/;
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
@@ -58,12 +58,12 @@ class FramingFields {
   read(name: string, value: string): ReplyFault | null {
     switch (name) {
       case 'content-length':
-        // RFC 9112 6.3: a list of equal lengths may be taken for one of them; no provider has a reason to send it.
+        // RFC 9112 6.3 allows a client to accept a list of equal lengths; no provider has a reason to send one.
         if (this.contentLength !== -1) return 'content-length twice';
         this.contentLength = readContentLength(value);
         return this.contentLength === -1 ? 'a content-length that is no number' : null;
       case 'transfer-encoding':
-        // We never said that we take another coding (RFC 9112 7.4), and could not relay what lies in it.
+        // Requests offer no other coding (RFC 9112 7.4), and content in one could not be relayed.
         if (this.chunked || value.toLowerCase() !== 'chunked') return 'a transfer-encoding other than chunked';
         this.chunked = true;
         return null;
@@ -91,8 +91,9 @@ const LF = 0x0a;
 const DELETE = 0x7f;
 
 /**
- * Whether the first `end` bytes can be the beginning of a head; up to `from` they were found good before. What cannot
- * is a fault at once: behind a banner of another protocol a head would be waited for until the first-byte timeout.
+ * The fault of a head that is not complete: its first `end` bytes are here, and the first `from` of them were checked
+ * before. null: the head may still become a valid one. Without this check, the call would wait until its first-byte
+ * timeout behind the banner of another protocol.
  */
 export function faultOfBeginning(bytes: Buffer, from: number, end: number): ReplyFault | null {
   const compared = Math.min(end, BEGINNING.length);
@@ -107,20 +108,21 @@ export function faultOfBeginning(bytes: Buffer, from: number, end: number): Repl
   return null;
 }
 
-/** The head lies from `start` to `end`, with the CRLF of its last line and without the empty line behind it. */
+/** Reads the head that lies from `start` to `end`: with the CRLF of its last line, without the empty line after it. */
 export function readReplyHead(bytes: Buffer, start: number, end: number): ReplyHead | ReplyFault {
   const text = bytes.toString('latin1', start, end);
   const isAscii = ASCII_LINES.test(text);
   if (!isAscii && !LINES.test(text)) return 'a control character in the head';
   if (!STATUS_LINE.test(text)) return 'no HTTP/1.1 status line';
-  // Each CR is the beginning of a line's end, and one character is looked for much faster than two.
+  // Every CR begins a CRLF here, and searching for one character is much faster than searching for two.
   let lineEnd = text.indexOf('\r');
   const headers: string[] = [];
   const fields = new FramingFields();
   for (let at = lineEnd + LINE_END_LENGTH; at < text.length; at = lineEnd + LINE_END_LENGTH) {
     lineEnd = text.indexOf('\r', at);
     const colon = text.indexOf(':', at);
-    // A line that begins with a space would be the rest of the one before (RFC 9112 5.2): no token, so no name.
+    // A line that begins with a space would continue the line before it (RFC 9112 5.2). It is refused: no name contains
+    // a space.
     const name = colon === -1 || colon > lineEnd ? null : lowerCaseName(text.slice(at, colon));
     if (name === null) return 'a header line without a name';
     const value = withoutBlanksAround(text, colon + 1, lineEnd);
@@ -136,7 +138,7 @@ function digitAt(text: string, at: number): number {
   return text.charCodeAt(at) - ZERO;
 }
 
-/** Names in lower case by how they were written: there are few in all traffic. Bounded. */
+/** Names in lower case, by their spelling in replies. All traffic has few names; the map is bounded. */
 const lowerCaseNames = new Map<string, string>();
 const NAMES_MAX = 1_000;
 /** A longer name is not kept. */
@@ -148,19 +150,19 @@ function lowerCaseName(written: string): string | null {
   if (known !== undefined) return known;
   if (!TOKEN.test(written)) return null;
   if (lowerCaseNames.size >= NAMES_MAX || written.length > NAME_LENGTH_MAX) return written.toLowerCase();
-  // V8 makes a slice refer to the string it was cut from: to keep the slice would keep the whole head.
+  // In V8 a slice refers to the string it was cut from: keeping the slice would keep the whole head.
   const copy = Buffer.from(written, 'latin1').toString('latin1');
   const name = asPropertyName(copy.toLowerCase());
   lowerCaseNames.set(copy, name);
   return name;
 }
 
-/** The same text as V8 keeps it for the name of a property: it is told from others by its address alone. */
+/** The same text as V8 stores property names: V8 compares two such strings by their addresses alone. */
 function asPropertyName(text: string): string {
   return Object.keys({ [text]: null })[0] ?? text;
 }
 
-/** Blanks of HTTP are spaces and tabs; `trim` takes more for blanks. */
+/** HTTP trims spaces and tabs only; `trim` would remove other white space, too. */
 function withoutBlanksAround(text: string, from: number, to: number): string {
   let start = from;
   let end = to;
@@ -169,13 +171,15 @@ function withoutBlanksAround(text: string, from: number, to: number): string {
   return text.slice(start, end);
 }
 
-/** A value as this head would have it, of the characters that another reader has found, one for each byte. */
+/**
+ * Converts a header value from another parser, with one character for each byte, to what `readReplyHead` would give.
+ */
 export function replyHeaderValue(found: string): string {
   const value = withoutBlanksAround(found, 0, found.length);
   return ASCII.test(value) ? value : readUtf8(value);
 }
 
-/** Whoever writes the text writes it as UTF-8: of a value that is UTF-8 these are the bytes that came. */
+/** Decodes a value that is UTF-8. It is later written as UTF-8 again, so the client gets the bytes that came. */
 function readUtf8(value: string): string {
   const bytes = Buffer.from(value, 'latin1');
   return isUtf8(bytes) ? bytes.toString('utf8') : value;
@@ -204,7 +208,8 @@ function frame(
         ? 'none'
         : 'length';
   if (status < 200 || status === 204 || status === 304) {
-    // They have no body, whatever they say (RFC 9112 6.3); one that says it has may send it all the same.
+    // Such replies have no body, whatever their headers say (RFC 9112 6.3). A server that announces one may send it all
+    // the same, so its connection is not kept.
     if (chunked || (contentLength > 0 && status !== 304)) keepAlive = false;
     framing = 'none';
   }

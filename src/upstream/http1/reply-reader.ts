@@ -1,5 +1,5 @@
-// Reads the replies of one connection, one exchange at a time. It calls nobody: after each read its owner looks at the
-// result, so a listener may do anything, even begin another call, while no reader is in the middle of its work.
+// Reads the replies of one connection, one exchange at a time. It makes no callbacks: its owner looks at the result
+// after each read. So a listener may do anything, even begin another call, and no reader is in the middle of its work.
 
 import { Buffer } from 'node:buffer';
 import { HEAD_BYTES_MAX } from '../connection-limits.ts';
@@ -50,8 +50,8 @@ export class ReplyReader {
   }
 
   /**
-   * Reads the first `length` bytes of `read`, which may be moved about. The memory may be used again once `body` was
-   * looked at.
+   * Reads the first `length` bytes of `read`, and may move them within it. The caller may overwrite the memory once it
+   * has used `body`.
    */
   read(read: Buffer, length: number): void {
     this.body = null;

@@ -19,8 +19,8 @@ export interface UpstreamRequest {
 export interface OutgoingBody {
   readonly pieces: readonly Buffer[];
   /**
-   * The buffer that pieces lie in, held for as long as anybody sends from it. null: the memory is this request's own
-   * and serves no other one.
+   * The pooled buffer that the pieces lie in; whoever sends from it holds it meanwhile. null: the memory belongs to
+   * this request alone.
    */
   readonly pooled: PooledBuffer | null;
 }
@@ -28,7 +28,7 @@ export interface OutgoingBody {
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const NOT_IN_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
 const NOT_IN_PATH = /[^\x21-\x7e\x80-\xff]/;
-/** Ours to say: a second one would frame the request twice. */
+/** Headers that only this client may write: a second one could frame the request in another way. */
 const FRAMING_NAMES = new Set([
   'content-length',
   'transfer-encoding',
@@ -53,7 +53,9 @@ function mayBeSent(name: string): boolean {
   return may;
 }
 
-/** The lines of headers; null: one holds what would make two requests of one. */
+/**
+ * The headers as lines; null: a header is not allowed, because it could turn one request into two (request smuggling).
+ */
 function headerLines(headers: readonly string[]): string | null {
   let lines = '';
   for (let index = 0; index < headers.length; index += 2) {
@@ -69,19 +71,22 @@ function headerLines(headers: readonly string[]): string | null {
 export class HeaderLines {
   /** Names and values, alternating. */
   readonly headers: readonly string[];
-  /** null: they hold what would make two requests of one. */
+  /** null: one of the headers is not allowed, because it could turn one request into two (request smuggling). */
   readonly text: string | null;
 
   constructor(headers: readonly string[]) {
     this.headers = headers;
     this.text = headerLines(headers);
-    // V8 keeps a string that was added up as its pieces until a character of it is looked at. Joined here once, it is
-    // not joined again in every request.
+    // V8 keeps a concatenated string as its pieces until a character of it is read. Reading one here joins the pieces
+    // once, instead of in every request.
     this.text?.charCodeAt(0);
   }
 }
 
-/** One character is one byte of it. null: it holds what would make two requests of one, and must not be sent. */
+/**
+ * The request's head; one character is one byte. null: a header or the path could turn one request into two, so the
+ * request must not be sent.
+ */
 export function requestHead(request: UpstreamRequest, host: string): string | null {
   const { method, path, providerHeaders, headers } = request;
   const providerLines = providerHeaders === undefined ? '' : providerHeaders.text;
@@ -91,7 +96,7 @@ export function requestHead(request: UpstreamRequest, host: string): string | nu
   return `${start}${providerLines}${lines}${contentLength(request)}\r\n`;
 }
 
-/** RFC 9110 8.6: a method that means to carry content says so even when it has none. */
+/** RFC 9110 8.6: a request whose method usually has content states its length even when it has none. */
 function contentLength({ method, body }: UpstreamRequest): string {
   const bodyBytes = body === null ? 0 : body instanceof Uint8Array ? body.length : bytesOf(body.pieces);
   const saysSo = bodyBytes > 0 || method === 'POST' || method === 'PUT' || method === 'PATCH';

@@ -9,26 +9,30 @@ interface WaitingConnection {
 }
 
 /**
- * Kept connections with a request to send, which send at the end of the next tick of the event loop: all sockets have
- * been looked at once more then. An end or a stray reply that lies unread on one of them must not be taken for the
- * reply to this request (response queue poisoning), and a dead one is better found before it is used.
+ * Kept connections that send their request at the end of the next tick of the event loop, when every socket has been
+ * polled once more. A stray reply that lies unread on a kept connection must not be taken for the reply to this request
+ * (response queue poisoning), and a dead connection is better noticed before it is used.
  */
 let sending: WaitingConnection[] = [];
-/** After two counted ticks every socket has been polled, so a connection that became free before them was read. */
-export const TICKS_FOR_A_LOOK = 2;
+/** After so many counted ticks every socket has been polled, so a connection that became free before them was read. */
+export const TICKS_UNTIL_POLLED = 2;
 
-/** A copy of so much costs less than one more piece of a write, which over TLS would be copied as well. */
+/**
+ * Copying up to so many bytes costs less than one more piece in a write; over TLS that piece would be copied as well.
+ */
 const GATHERED_BYTES_MAX = 32_768;
 
-/** A write is nearly always taken at once, so that a few buffers serve all connections. */
+/** The operating system nearly always takes a write at once, so a few buffers serve all connections. */
 const gatheredPool = new BufferPool({ freeBytesMax: 1_048_576 });
 
-/** A request's head and as much of its body as is short, in one piece. */
+/** A request's head and the first short pieces of its body, in one buffer. */
 export interface Gathered {
   /** Whoever sends it releases this once nobody reads it any more. */
   readonly pooled: PooledBuffer;
   readonly bytes: number;
-  /** How many pieces of the body are in it: nearly always all of a short body, else all before the long rest. */
+  /**
+   * How many pieces of the body are in the buffer: nearly always all of a short body, else those before the long one.
+   */
   readonly pieces: number;
 }
 
@@ -54,7 +58,7 @@ export function gather(head: string, pieces: readonly Uint8Array[]): Gathered {
 
 /** Lets the connection send at the end of the next tick. */
 export function sendSoon(connection: WaitingConnection): void {
-  // In the middle of a tick its sockets were gathered before, and not all of them are read.
+  // In the middle of a tick, not all sockets that it found ready are read yet, so the count begins at its end.
   if (!isTickEnd()) {
     atTickEnd(() => sendSoon(connection));
     return;

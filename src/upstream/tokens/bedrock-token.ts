@@ -1,6 +1,5 @@
-// A bearer token for Amazon Bedrock, made from an IAM key without a call: a request that is signed by its address
-// (Signature Version 4), in base64. AWS's own generators make the same; their documentation calls it a short-term API
-// key.
+// Makes a bearer token for Amazon Bedrock from an IAM key, without a call. The token is a presigned URL (Signature
+// Version 4) in base64. AWS's own generators make the same; AWS calls it a short-term API key.
 
 import { createHash, createHmac } from 'node:crypto';
 
@@ -13,7 +12,7 @@ const EMPTY_BODY = createHash('sha256').digest('hex');
 export interface BedrockTokenParams {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
-  /** Of temporary credentials: the token ends with them. */
+  /** Part of temporary credentials; the token expires with them. */
   readonly sessionToken?: string;
   readonly region: string;
   readonly nowMs: number;
@@ -45,7 +44,7 @@ function hmac(key: string | Buffer, text: string): Buffer {
   return createHmac('sha256', key).update(text).digest();
 }
 
-/** RFC 3986, which encodeURIComponent leaves five characters short of. */
+/** Escapes as RFC 3986 asks; encodeURIComponent leaves five characters as they are. */
 function escaped(text: string): string {
   return encodeURIComponent(text).replace(
     /[!'()*]/g,

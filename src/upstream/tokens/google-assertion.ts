@@ -1,4 +1,4 @@
-// What a Google service account exchanges for an access token: a signed statement of who it is (RFC 7523).
+// Makes what a Google service account exchanges for an access token: a signed statement of who it is (RFC 7523).
 
 import { createSign } from 'node:crypto';
 
@@ -9,7 +9,7 @@ export interface AssertionParams {
   readonly privateKey: string;
   readonly privateKeyId: string | undefined;
   readonly scope: string;
-  /** Where it is exchanged. */
+  /** The URL at which the assertion is exchanged. */
   readonly audience: string;
   readonly nowMs: number;
 }

@@ -62,17 +62,20 @@ export async function obtainToken({ settings, secret, clock, post }: ObtainParam
 
 const TOKEN = /^[\x21-\x7e]{1,16384}$/;
 const REASON_LENGTH_MAX = 300;
-/** Whatever the other side says: one that is good for longer is renewed all the same. */
+/** A token that is valid for longer is renewed after this time all the same. */
 const LIFE_SECONDS_MAX = 86_400;
 
-/** RFC 6749 5.1 and 5.2. `sent`: the secret of the form, which nothing quotes, in whatever way it is written. */
+/**
+ * Reads an answer by RFC 6749 5.1 and 5.2. `sent`: the secret that the form contained; no reason quotes it, in any
+ * encoding.
+ */
 function readAnswer(answer: FormAnswer, sent: string): TokenAnswer {
   if (answer.status === null) return { ok: false, reason: answer.reason };
   const { status, body } = answer;
   const fields = parse(body);
   if (status !== 200) return { ok: false, reason: `answered ${status}${complaint(fields, sent)}` };
   const { access_token: token, expires_in: life } = fields;
-  // Some write it as text.
+  // Some servers write the number as a string.
   const lifeSeconds = typeof life === 'number' || typeof life === 'string' ? Number(life) : Number.NaN;
   if (typeof token !== 'string' || !TOKEN.test(token)) return { ok: false, reason: 'answered without a token' };
   if (!Number.isFinite(lifeSeconds) || lifeSeconds < 1)
@@ -80,10 +83,10 @@ function readAnswer(answer: FormAnswer, sent: string): TokenAnswer {
   return { ok: true, token, lifeSeconds: Math.min(lifeSeconds, LIFE_SECONDS_MAX) };
 }
 
-/** In the words of the other side, which are about the account, and what they mean where that is known. */
+/** What the server says about the account, and in brackets what that means, where it is known. */
 function complaint({ error, error_description: description }: Readonly<Record<string, unknown>>, sent: string): string {
   const said = [error, description].filter((text) => typeof text === 'string').join(': ');
-  if (quotesSecret(said, sent)) return ', with what was sent, which is a secret';
+  if (quotesSecret(said, sent)) return ', and repeated the secret that was sent, so its text is not shown';
   const text = said.replace(/[\s\p{Cc}]+/gu, ' ').slice(0, REASON_LENGTH_MAX);
   const meaning = meaningOf(text);
   return (text === '' ? '' : `, ${text}`) + (meaning === null ? '' : ` (${meaning})`);

@@ -1,4 +1,4 @@
-// POSTs a form to where tokens are obtained, by undici, with the proxies and authorities that calls to providers have.
+// POSTs a form to a token endpoint by undici, with the proxies and certificate authorities of calls to providers.
 
 import { systemClock } from '../../platform/clock.ts';
 import { UPSTREAM_TIMEOUTS } from '../connection-limits.ts';
@@ -13,7 +13,7 @@ const ANSWER_MS_MAX = 10_000;
 const ANSWER_BYTES_MAX = 65_536;
 
 export interface FormParams {
-  /** What the provider's configuration says; undefined: nothing. */
+  /** The proxy in the provider's configuration; undefined: it names none. */
   readonly proxy: string | undefined;
   readonly proxies: ProxySettings;
   readonly tls: TlsOptions;
@@ -21,14 +21,14 @@ export interface FormParams {
   readonly withinMs?: number;
 }
 
-/** Once an hour or so, so no connection is kept. */
+/** A token is obtained about once an hour, so no connection is kept. */
 export function formPoster({ proxy, proxies, tls, withinMs = ANSWER_MS_MAX }: FormParams): PostForm {
   return async (url, form) => {
     const { origin, pathname, protocol } = new URL(url);
     const connections = new UndiciOrigin({
       origin,
       timeouts: UPSTREAM_TIMEOUTS,
-      // Plain http is to this machine alone (token-schema.ts), and a proxy would read the secret.
+      // Plain http is allowed to this machine alone (token-schema.ts), and a proxy would read the secret.
       proxy: protocol === 'http:' ? null : proxyOf(origin, proxy, proxies),
       http: 1,
       tls: tls.ca === undefined ? {} : { ca: tls.ca },

@@ -1,5 +1,5 @@
-// What the refusal of a token means in plain words, by the codes and phrases of Google and Entra. One that is not here
-// is shown as it came.
+// What the refusal of a token means in plain words, by the codes and phrases of Google and Entra. Any other refusal is
+// shown as it came.
 
 const MEANINGS: readonly (readonly [RegExp, string])[] = [
   [/short-lived token|reasonable timeframe/i, 'the clock of this machine may be wrong'],

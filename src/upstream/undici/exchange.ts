@@ -1,5 +1,5 @@
-// One exchange with a provider over undici. undici owns sockets, framing and parsing; the time limits are ours, told by
-// the origin's coarse clock, since undici's own are of connections and not of calls.
+// One exchange with a provider over undici. undici owns sockets, framing and parsing. The time limits are ours, and the
+// origin's coarse clock checks them: undici's own limits are for connections, not for calls.
 
 import { Buffer } from 'node:buffer';
 import { subscribe } from 'node:diagnostics_channel';
@@ -12,7 +12,7 @@ import { replyHeader, replyHeaderValue } from '../http1/reply-head.ts';
 import { HeaderLines, type UpstreamRequest } from '../http1/request-head.ts';
 import { isReset } from '../is-reset.ts';
 
-/** `whole`: the reply came to its end, so its carrier can carry another exchange. `lost`: its carrier was dead. */
+/** `whole`: the reply is complete, so the connection can carry another exchange. `lost`: the connection was dead. */
 export type ExchangeEnd = 'whole' | 'given_up' | 'out_of_time' | 'lost';
 
 /** The origin that an exchange belongs to. */
@@ -37,10 +37,12 @@ export interface Carrier {
 
 const FIRST_FINAL_STATUS = 200;
 
-/** Of an exchange between `onRequestStart` and the writing of its request: takes its socket. */
+/**
+ * Takes the socket of the exchange whose request undici is about to write, between `onRequestStart` and the writing.
+ */
 let takeSocket: ((socket: Socket) => void) | null = null;
 
-/** Here alone undici names the socket of a request, in the same step in which it calls `onRequestStart`. */
+/** Only on this channel undici names the socket of a request, in the same step in which it calls `onRequestStart`. */
 subscribe('undici:client:sendHeaders', (message) => {
   takeSocket?.((message as { readonly socket: Socket }).socket);
   takeSocket = null;
@@ -50,7 +52,9 @@ export class UndiciExchange implements CallConnection, Dispatcher.DispatchHandle
   sent = false;
   private readonly owner: ExchangeOwner;
   private readonly carrier: Carrier;
-  /** The socket that the request was written to, and how much that had read before. null: undici has not named it. */
+  /**
+   * The socket that the request was written to, and how many bytes it had read before. null: undici has not named it.
+   */
   private writtenTo: { readonly socket: Socket; readonly isKept: boolean; readonly bytesRead: number } | null = null;
   private listener: ExchangeListener | null = null;
   private controller: Dispatcher.DispatchController | null = null;
@@ -106,7 +110,7 @@ export class UndiciExchange implements CallConnection, Dispatcher.DispatchHandle
     this.waitingSinceMs = this.owner.clock.monotonicMs();
     if (this.isOver || status < FIRST_FINAL_STATUS) return;
     const headers = headersOf(controller.rawHeaders);
-    // We never said that we take another coding (RFC 9112, 7.4), and what lies in it could not be relayed.
+    // Requests offer no other coding (RFC 9112 7.4), and content in one could not be relayed.
     if ((replyHeader(headers, 'transfer-encoding') ?? 'chunked').toLowerCase() !== 'chunked')
       return this.fail('no_reply');
     this.hasHead = true;
@@ -178,8 +182,8 @@ export class UndiciExchange implements CallConnection, Dispatcher.DispatchHandle
   }
 
   /**
-   * undici hands over what it has from within `resume`, which the client's socket calls while it tells that it has
-   * room: to write to it from there would lose its next word of room.
+   * undici passes on what it has from within `resume`. The client's socket calls this while it reports that it has room
+   * again: a write to the socket from within that report would lose its next one.
    */
   private readonly resumeLater = (): void => {
     if (!this.isPaused) this.controller?.resume();
@@ -189,7 +193,7 @@ export class UndiciExchange implements CallConnection, Dispatcher.DispatchHandle
     if (this.listener === listener) this.endByMs = Math.min(this.endByMs, this.owner.clock.monotonicMs() + withinMs);
   }
 
-  /** Ends what is out of time. */
+  /** Fails the exchange if it is out of time. */
   checkTime(nowMs: number): void {
     const { connectMs, firstByteMs, idleMs } = this.owner.timeouts;
     const waitedMs = nowMs - this.waitingSinceMs;
@@ -230,8 +234,8 @@ export class UndiciExchange implements CallConnection, Dispatcher.DispatchHandle
 export const GIVEN_UP = new Error('the call was given up');
 
 /**
- * A turn of the event loop later: over HTTP/2 a stream that is reset in the tick in which it was opened makes Node's
- * HTTP/2 write without end (undici 8.12.4 on Node 22; test/integration/upstream-transports.test.ts).
+ * Aborts in the next tick of the event loop: over HTTP/2, resetting a stream in the tick in which it was opened makes
+ * Node's HTTP/2 write without end (undici 8.12.4 on Node 22; test/integration/upstream-transports.test.ts).
  */
 function giveUp(controller: Dispatcher.DispatchController | null): void {
   if (controller !== null) setImmediate(() => controller.abort(GIVEN_UP));
@@ -241,7 +245,7 @@ function namesAndValues(headers: UpstreamRequest['headers']): readonly string[] 
   return headers instanceof HeaderLines ? headers.headers : headers;
 }
 
-/** undici may read it long after this exchange is over, so nothing of a pooled buffer is passed to it. */
+/** undici may read the body long after this exchange is over, so it gets a copy of what lies in a pooled buffer. */
 function copyOf(body: UpstreamRequest['body']): Buffer | null {
   if (body === null) return null;
   return body instanceof Uint8Array ? body : Buffer.concat(body.pieces);
@@ -249,7 +253,10 @@ function copyOf(body: UpstreamRequest['body']): Buffer | null {
 
 type RawHeaders = Dispatcher.DispatchController['rawHeaders'];
 
-/** Names in lower case and values, alternating; HTTP/2 has them as an object. Both have a character for each byte. */
+/**
+ * Names in lower case and values, alternating. undici has those of HTTP/2 as an object. In both forms one character is
+ * one byte.
+ */
 function headersOf(raw: RawHeaders): string[] {
   if (raw === null || raw === undefined) return [];
   if (!Array.isArray(raw))
@@ -262,14 +269,14 @@ function headersOf(raw: RawHeaders): string[] {
   });
 }
 
-/** undici takes a reset for the end of a reply that only the end of its connection would end. */
+/** Where only the end of the connection ends a reply, undici takes a reset for that end. */
 function isCut(socket: Socket): boolean {
   return (socket.readableEnded || socket.errored !== null) && isReset(socket);
 }
 
 const LOSSES = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
 
-/** The connection is gone, as that of a server which closes idle ones. */
+/** Whether the connection was lost, as when a server closes an idle one. */
 function isLoss(error: Error): boolean {
   return LOSSES.has((error as NodeJS.ErrnoException).code ?? '');
 }

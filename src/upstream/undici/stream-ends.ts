@@ -1,4 +1,5 @@
-// How streams of HTTP/2 end, where undici or Node's HTTP/2 does not end them as a client of providers must.
+// Corrects how streams of HTTP/2 end, where undici or Node's HTTP/2 ends them in a way that hurts a client of
+// providers.
 
 import { subscribe } from 'node:diagnostics_channel';
 import { type ClientHttp2Stream, constants } from 'node:http2';
@@ -8,7 +9,7 @@ let isSubscribed = false;
 /** Streams whose reply has come to its end, or that were given up here. */
 const ended = new WeakSet<ClientHttp2Stream>();
 
-/** For all streams of this process from now on; undici alone opens any. */
+/** Watches all HTTP/2 streams of this process from now on; only undici opens any. */
 export function watchStreamEnds(): void {
   if (isSubscribed) return;
   isSubscribed = true;
@@ -30,9 +31,9 @@ function noteEnd(stream: ClientHttp2Stream): void {
 }
 
 /**
- * undici closes a stream without a code, which is NO_ERROR, and destroys it in the same tick: where a part of the
- * request is not sent yet, Node's HTTP/2 then never returns, and the whole process stands still (undici 8.12.4 on Node
- * 22.23.3; test/integration/upstream-transports.test.ts).
+ * Closes a stream with the code CANCEL. undici gives no code, which is NO_ERROR, and destroys the stream in the same
+ * tick. If a part of the request is not sent yet, Node's HTTP/2 then never returns, and the whole process stands still
+ * (undici 8.12.4 on Node 22.23.3; test/integration/upstream-transports.test.ts).
  */
 function closeAsCancelled(stream: ClientHttp2Stream): void {
   const close = stream.close.bind(stream);
@@ -42,7 +43,7 @@ function closeAsCancelled(stream: ClientHttp2Stream): void {
   };
 }
 
-/** Where a provider resets a stream with NO_ERROR or CANCEL, Node would tell the end of what has come of the reply. */
+/** When a provider resets a stream with NO_ERROR or CANCEL, Node would report an incomplete reply as complete. */
 function failReset(stream: ClientHttp2Stream): void {
   if (!ended.has(stream)) stream.destroy(new Error(`the stream was reset with code ${stream.rstCode}`));
 }

@@ -1,6 +1,6 @@
-// One dispatcher of undici for one address, directly or through a proxy, over one connection at a time. It knows the
-// socket from the first step of connecting on, so that it can be ended at any of them: undici itself leaves a proxy
-// that does not answer CONNECT five minutes.
+// One dispatcher of undici for one address, directly or through a proxy, over one connection at a time. It keeps the
+// socket from the first step of connecting, so that it can end any step: undici itself waits five minutes for a proxy
+// that does not answer CONNECT.
 
 import type { Socket } from 'node:net';
 import { buildConnector, Client, type Dispatcher, ProxyAgent, Socks5ProxyAgent } from 'undici';
@@ -22,7 +22,7 @@ export interface UndiciConnectionParams {
 
 const STREAMS_MAX = 1_000;
 
-/** Time limits are ours (exchange.ts). */
+/** undici's own time limits of a reply are off, because exchange.ts has ours. */
 const LIMITS = {
   headersTimeout: 0,
   bodyTimeout: 0,
@@ -32,15 +32,15 @@ const LIMITS = {
 };
 
 /**
- * How many sockets may be opened for a request before it goes out. undici opens another one for ever where one is lost
- * before, as behind a proxy that says more than its answer to CONNECT.
+ * How many sockets may be opened for a request before it goes out. Where a socket is lost before that, undici opens
+ * another one for ever, for example behind a proxy that sends more than its answer to CONNECT.
  */
 const SOCKETS_MAX = 2;
 
 export class UndiciConnection implements Carrier {
   readonly dispatcher: Dispatcher;
   readonly isShared: boolean;
-  readonly sinceMs: number;
+  readonly openedAtMs: number;
   idleSinceMs: number;
   openExchanges = 0;
   /** How many exchanges the present socket has carried to their end. */
@@ -49,12 +49,12 @@ export class UndiciConnection implements Carrier {
   isUp = false;
   /** How many sockets were opened since a request last went out. */
   private socketsInVain = 0;
-  /** To the proxy, or to the provider where there is none. */
+  /** The socket to the proxy, or to the provider where there is no proxy. */
   private socket: Socket | null = null;
 
   constructor(params: UndiciConnectionParams, nowMs: number) {
     this.isShared = params.http === 2;
-    this.sinceMs = nowMs;
+    this.openedAtMs = nowMs;
     this.idleSinceMs = nowMs;
     this.dispatcher = this.makeDispatcher(params);
   }
@@ -84,11 +84,11 @@ export class UndiciConnection implements Carrier {
     });
   }
 
-  /** undici's own connector, whose sockets are remembered. */
+  /** undici's own connector; the socket that it opens is kept in `socket`. */
   private watched(options: buildConnector.BuildOptions): buildConnector.connector {
     const connect = buildConnector(options) as (...params: Parameters<buildConnector.connector>) => Socket;
     return (params, callback) => {
-      // undici opens another connection where the last one has ended, and that one is not used yet.
+      // undici opens another socket when the last one has ended; the new one has carried no exchange yet.
       this.exchanges = 0;
       this.isUp = false;
       this.socketsInVain += 1;
@@ -100,7 +100,7 @@ export class UndiciConnection implements Carrier {
     };
   }
 
-  /** A request goes out, so that it is connected all the way. */
+  /** A request goes out, so the connection is up all the way to the provider. */
   onSent(): void {
     this.isUp = true;
     this.socketsInVain = 0;
@@ -109,7 +109,8 @@ export class UndiciConnection implements Carrier {
   /** Ends it now, with everything that is under way on it. */
   destroy(reason: Error): void {
     this.dispatcher.destroy(reason).catch(() => undefined);
-    // A socket that is connecting, or that undici has handed from its proxy's client to the provider's, is neither's.
+    // No client of undici owns a socket that is connecting, or that was handed from the proxy's client to the
+    // provider's.
     this.socket?.destroy();
   }
 

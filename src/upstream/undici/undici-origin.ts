@@ -63,19 +63,19 @@ export class UndiciOrigin implements ProviderOrigin, ExchangeOwner {
     while (!onNewConnection) {
       const kept = this.free.pop();
       if (kept === undefined) break;
-      if (nowMs - kept.sinceMs < LENT_MS_MAX) return kept;
+      if (nowMs - kept.openedAtMs < LENT_MS_MAX) return kept;
       void kept.close();
     }
     return this.make(nowMs);
   }
 
   private takeShared(nowMs: number): UndiciConnection {
-    if (this.shared !== null && nowMs - this.shared.sinceMs >= LENT_MS_MAX) this.replaceShared();
+    if (this.shared !== null && nowMs - this.shared.openedAtMs >= LENT_MS_MAX) this.replaceShared();
     this.shared ??= this.make(nowMs);
     return this.shared;
   }
 
-  /** What comes next gets another connection; what is under way comes to its end on this one. */
+  /** New exchanges get another connection; those that are under way end on this one. */
   private replaceShared(): void {
     void this.shared?.close();
     this.shared = null;
@@ -101,7 +101,7 @@ export class UndiciOrigin implements ProviderOrigin, ExchangeOwner {
 
   private keepOrEnd(lent: UndiciConnection): void {
     const nowMs = this.clock.monotonicMs();
-    if (this.closing || nowMs - lent.sinceMs >= LENT_MS_MAX) {
+    if (this.closing || nowMs - lent.openedAtMs >= LENT_MS_MAX) {
       void lent.close();
       return;
     }
@@ -111,8 +111,8 @@ export class UndiciOrigin implements ProviderOrigin, ExchangeOwner {
   }
 
   /**
-   * A connection that was lost, or let an exchange run out of time, so that it may be, gets no other one, and those it
-   * has may end.
+   * A shared connection gets no new exchanges once it was lost, or once an exchange on it ran out of time, since then
+   * it may be lost. The exchanges that it has may end.
    */
   private keepOrEndShared(lent: UndiciConnection, how: ExchangeEnd): void {
     if (how === 'whole') lent.exchanges += 1;

@@ -1,4 +1,4 @@
-// What the head of a request says that its body is, and the refusal of a body that an endpoint does not take.
+// Reads from the head of a request what type of body it has, and refuses a body that the endpoint does not take.
 
 import type { Refusal } from '../domain/refusals/refusal.ts';
 import { contentCodings } from '../platform/bytes/content-codings.ts';
@@ -6,7 +6,7 @@ import type { RequestHead } from './request-head.ts';
 
 export type BodyType = 'json' | 'form';
 
-/** What an endpoint may take, in the order in which a refusal names it. */
+/** The types of body that an endpoint may take, in the order in which a refusal names them. */
 export const JSON_ALONE: readonly BodyType[] = ['json'];
 export const FORM_ALONE: readonly BodyType[] = ['form'];
 export const FORM_OR_JSON: readonly BodyType[] = ['form', 'json'];
@@ -16,8 +16,8 @@ const JSON_TYPE = /^application\/([\w.+-]+\+)?json[ \t]*(;|$)/i;
 const FORM_TYPE = /^multipart\/form-data[ \t]*(;|$)/i;
 
 /**
- * The type of a body, or the refusal of one that is not among those taken. Without a Content-Type it is taken for JSON:
- * a form must have one, since its boundary is named there.
+ * The type of a body, or the refusal of one that is not among those taken. A body without a Content-Type is taken for
+ * JSON; a form must have one, which names its boundary.
  */
 export function readBodyType(
   head: Pick<RequestHead, 'contentType' | 'headers'>,

@@ -1,4 +1,4 @@
-// Who wants to know that the client of an exchange has left.
+// The interface of code that is told when the client of an exchange leaves.
 
 export interface ClientWatch {
   /** The client left before its response was complete. */

@@ -1,12 +1,13 @@
-// Counts the connections of a process and closes those that are too many as they come: in all, and from one address.
+// Counts the connections of a process, and tells which new ones must be closed because there are too many, in all or
+// from one address.
 //
 // uWebSockets.js does not say whose connection has closed (the address is gone by then), so an address is limited by
 // the connections that it opens in a span of time, and not by those that it has open. The span is the longest time for
 // which a connection without a request stays open, so an address has at most twice its limit of idle connections.
 //
 // When more than KEPT_PART_UNIDENTIFIED of all connections are open, a response to a request without a good credential
-// ends its connection; above KEPT_PART_IDENTIFIED every response does. So connections cannot be held for ever by asking
-// now and then, and clients without a key cannot take the part that is left for those with one.
+// ends its connection; above KEPT_PART_IDENTIFIED every response does. So nobody holds connections for ever by sending
+// a request now and then, and clients without a key cannot take the part that is left for those with one.
 
 import { BlockList, isIPv6 } from 'node:net';
 
@@ -43,7 +44,8 @@ export class Connections {
   }
 
   /**
-   * `address`: four bytes, or sixteen. The cap for which it is to be closed; it counts until `onClosed` all the same.
+   * Returns the cap for which the new connection must be closed, or null. A connection that is closed for a cap counts
+   * until `onClosed`, too. `address`: four bytes, or sixteen.
    */
   onOpened(address: Uint8Array): ConnectionCap | null {
     this.open += 1;
@@ -56,7 +58,9 @@ export class Connections {
     return opened >= this.limits.connectionsPerAddressMax ? 'address' : null;
   }
 
-  /** Whom a connection comes from: its address or network, and behind a trusted proxy the address that this one saw. */
+  /**
+   * Where a connection comes from: its address or network or, behind a trusted proxy, the address that the proxy saw.
+   */
   sourceOf(address: Uint8Array, forwardedFor: string | null): string {
     if (forwardedFor === null || !this.trusted.check(...textOf(address))) return keyOf(address);
     return forwardedFor.slice(forwardedFor.lastIndexOf(',') + 1).trim();

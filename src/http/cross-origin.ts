@@ -1,5 +1,5 @@
-// Which pages of other origins may call the gateway from a browser (CORS): what their answers say beside the rest, and
-// the answer to the question that a browser asks before it sends what a form could not.
+// Which pages of other origins may call the gateway from a browser (CORS): the additional headers of answers to them,
+// and the answer to the preflight that a browser sends before a request that a form could not make.
 
 export type OriginHeaders = readonly string[];
 
@@ -32,7 +32,7 @@ export class CrossOrigin {
   private readonly origins: CrossOrigins;
   private readonly exposedHeaders: OriginHeaders;
 
-  /** `brand`: of our own headers. */
+  /** `brand`: the brand in the names of our own headers. */
   constructor(origins: CrossOrigins, brand: string) {
     this.origins = origins;
     const own = ['Execution-Id', 'Routed-Model', 'Guardrail', 'Guardrail-Count'].map((name) => `X-${brand}-${name}`);
@@ -40,21 +40,21 @@ export class CrossOrigin {
   }
 
   /**
-   * For the answer to a request with this Origin; null: it has none. Where all origins may ask, none of their pages is
-   * trusted with what the browser knows of its user, such as cookies.
+   * The headers of an answer to a request with this Origin; null: the request has none. Where all origins are allowed,
+   * no page may use what the browser keeps for its user, such as cookies.
    */
   headersFor(origin: string | null): OriginHeaders {
     if (this.origins === '*')
       return origin === null ? NONE : ['access-control-allow-origin', '*', ...this.exposedHeaders];
-    // Caches keep an answer for each origin, and for requests without one.
+    // A cache must keep one answer for each origin, and one for requests without an origin.
     if (origin === null || !this.origins.has(origin)) return VARY;
     const allowed = ['access-control-allow-origin', origin, 'access-control-allow-credentials', 'true'];
     return [...allowed, ...VARY, ...this.exposedHeaders];
   }
 
   /**
-   * For the answer to a preflight, beside those. `asked`: the headers that the page wants to send, as the browser lists
-   * them.
+   * Further headers of the answer to a preflight. `asked`: the headers that the page wants to send, as the browser
+   * lists them.
    */
   preflightHeadersFor(origin: string | null, asked: string | null): OriginHeaders {
     if (origin === null || (this.origins !== '*' && !this.origins.has(origin))) return NONE;

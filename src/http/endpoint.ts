@@ -10,14 +10,14 @@ export interface Endpoint {
   readonly path: string;
   /** HEAD is served by the same handler, which answers it without a body. */
   readonly answersHead?: true;
-  /** The one parameter, at the end of the path, is the rest of it, slashes and all. */
+  /** The only parameter, at the end of the path, takes the rest of the path, with its slashes. */
   readonly takesRest?: true;
-  /** No cache may keep its answers, nor its refusals, unless an answer says itself for how long. */
+  /** No cache may keep its answers and refusals, unless an answer itself says for how long. */
   readonly isNeverCached?: true;
   /** How refusals on this endpoint are written (spec 7). */
   readonly envelope: EnvelopeName;
-  /** How admission refusals are; flat unless the operator switched the endpoint (spec 7.4). */
+  /** How admission refusals are written; flat unless the operator switched the endpoint (spec 7.4). */
   readonly admissionForm?: AdmissionForm;
-  /** The header in which also a refusal names the execution; of generations, which are recorded under it. */
+  /** Only for generations, which are recorded: the header that names the execution, in a refusal as well. */
   readonly executionIdHeader?: string;
 }

@@ -13,13 +13,13 @@ export interface ExchangeContext extends BodyContext {
   readonly renderContext: Pick<RenderContext, 'publicUrl'>;
   readonly nextRequestId: () => string;
   /**
-   * Whether the connection ends with the response: while draining, and when too many connections are open to keep one
-   * of such a client.
+   * Whether the connection ends with the response: while draining, and when so many connections are open that none is
+   * kept for such a client. `isKnown`: the request has a good credential.
    */
   closing(isKnown: boolean): boolean;
   /**
-   * Whether this answer goes out in the tick that chose it. Behind one that waits for the tick's end uWebSockets.js
-   * calls no handler for what follows on the connection, and closes it.
+   * Whether an answer may be written in the tick that chose it; else it waits for the tick's end. While an answer
+   * waits, uWebSockets.js calls no handler for a request that follows on the connection, and closes the connection.
    */
   mayAnswerAtOnce(): boolean;
   onOpen(): void;

@@ -1,5 +1,5 @@
-// One HTTP request and its response: what is answered when, and behind which the connection ends. How it is written is
-// its front's (fronts/front.ts).
+// One HTTP request and its response: what is answered and when, and whether the connection ends with it. The front
+// (fronts/front.ts) knows how a response is written.
 
 import type { Principal } from '../domain/identity/principal.ts';
 import type { Refusal } from '../domain/refusals/refusal.ts';
@@ -21,24 +21,24 @@ export class Exchange extends RequestHead implements BodyOwner, ResponseOwner {
   closed = false;
   /** The client left before the response was complete. */
   aborted = false;
-  /** Whom the request's credential stands for; null: it is not known to be a good one. */
+  /** The principal of the request's credential; null: the credential is not known to be good. */
   principal: Principal | null = null;
-  /** null: nobody records what the request is refused for. */
+  /** Records why the request is refused; null: nobody does. */
   refusalWatch: RefusalWatch | null = null;
   /** What guardrails did, as headers of every response that begins from here on. */
   screeningHeaders: HeaderList = NO_HEADERS;
-  /** Likewise the model that was chosen for a request that names none. */
+  /** Likewise, the model that was chosen for a request to the virtual model. */
   routeHeaders: HeaderList = NO_HEADERS;
   /** Response bytes handed to the socket, body only. */
   responseBytes = 0;
-  /** HTTP status written, 0 before. */
+  /** The HTTP status that was written; 0: none yet. */
   status = 0;
 
   private readonly response: ClientResponse;
   private readonly context: ExchangeContext;
   private clientWatch: ClientWatch | null = null;
   private writableListener: (() => void) | null = null;
-  /** An answer of ours is chosen; it goes out once the body is seen, or dropped. */
+  /** An answer of ours is chosen; it is written once the body has been seen or dropped. */
   private isAnswerChosen = false;
   private ownId: string | null = null;
 
@@ -53,14 +53,14 @@ export class Exchange extends RequestHead implements BodyOwner, ResponseOwner {
   }
 
   /**
-   * Whom the request comes from, or through; empty once the connection is gone. Of all headers only proxies of the
-   * operator's own are believed.
+   * The address that the request comes from; empty once the connection is gone. `x-forwarded-for` counts only if it
+   * comes from a proxy that the operator trusts.
    */
   get source(): string {
     return this.closed ? '' : this.context.sourceOf(this.response.remoteAddress(), this.header('x-forwarded-for'));
   }
 
-  /** By which its answer is found again: an execution's id, where it becomes one. Made when it is first asked for. */
+  /** The request's id, which is the execution's id if the request becomes one. Made when it is first asked for. */
   get id(): string {
     this.ownId ??= this.context.nextRequestId();
     return this.ownId;
@@ -71,14 +71,14 @@ export class Exchange extends RequestHead implements BodyOwner, ResponseOwner {
     this.fail(fault);
   }
 
-  /** Whoever waits for the body is told the same as of a client that left. */
+  /** Code that waits for the body is told that the client has left. */
   onBodyLate(): void {
     if (this.status !== 0) return this.cut();
     this.tellWatch();
     this.refuse({ kind: 'request_timeout' });
   }
 
-  /** One at a time; replaces an earlier one. Told at once if the client has already left. */
+  /** Sets the one watch of this exchange, which is told at once if the client has already left. */
   watchClient(watch: ClientWatch | null): void {
     this.clientWatch = watch;
     if (this.aborted) watch?.onClientLeft();
@@ -90,23 +90,24 @@ export class Exchange extends RequestHead implements BodyOwner, ResponseOwner {
   }
 
   /**
-   * Writes status and headers; call inside `cork`. `read`: headers of a head that was read strictly
-   * (upstream/http1/reply-head.ts) and so has no control character in it; those of them go along that `passes` lets.
+   * Writes status and headers; call inside `cork`. `read`: headers of a provider's reply. They have no control
+   * character, because the head was read strictly (upstream/http1/reply-head.ts); those that `passes` allows are
+   * written.
    */
   begin(
     status: number,
     ownHeaders: HeaderList,
     read: HeaderList = NO_HEADERS,
-    passes: (name: string) => boolean = NONE,
+    passes: (name: string) => boolean = PASSES_NONE,
   ): void {
     this.status = status;
     const found = this.routeHeaders.length + this.screeningHeaders.length;
     const own = found === 0 ? ownHeaders : [...ownHeaders, ...this.routeHeaders, ...this.screeningHeaders];
     const isComplete = this.context.crossOrigin === null && this.route.isNeverCached !== true;
-    this.response.begin(status, isComplete ? own : this.withOfEndpoint(own), read, passes);
+    this.response.begin(status, isComplete ? own : this.withEndpointHeaders(own), read, passes);
   }
 
-  private withOfEndpoint(headers: HeaderList): HeaderList {
+  private withEndpointHeaders(headers: HeaderList): HeaderList {
     const caching = this.route.isNeverCached === true && !headers.includes('cache-control') ? NO_STORE : NO_HEADERS;
     return [...headers, ...caching, ...(this.context.crossOrigin?.headersFor(this.header('origin')) ?? NO_HEADERS)];
   }
@@ -117,7 +118,10 @@ export class Exchange extends RequestHead implements BodyOwner, ResponseOwner {
     return this.response.write(chunk);
   }
 
-  /** As `write`, of a response whose whole length is declared. The last byte ends it, or else `end`. */
+  /**
+   * Like `write`, for a response whose whole length is declared. The last byte ends it where the front can do that,
+   * else `end` does.
+   */
   writeOfTotal(chunk: Uint8Array, totalBytes: number): boolean {
     if (this.isLastOfConnection && this.responseBytes === 0 && chunk.byteLength === totalBytes) {
       this.end(chunk);
@@ -129,7 +133,7 @@ export class Exchange extends RequestHead implements BodyOwner, ResponseOwner {
     return room !== 'full';
   }
 
-  /** Called once after a write returned false, when the socket has room again, or has taken the last of the reply. */
+  /** Calls `listener` once, after a write returned false: when the socket has room again or has taken the last byte. */
   onWritable(listener: () => void): void {
     this.writableListener = listener;
     this.response.awaitRoom();
@@ -149,7 +153,7 @@ export class Exchange extends RequestHead implements BodyOwner, ResponseOwner {
   end(body?: Uint8Array | string): void {
     const hasNoBody = NEVER_WITH_BODY.has(this.status);
     if (this.isLastOfConnection && (this.responseBytes > 0 || hasNoBody)) return this.endConnection(body);
-    // What follows a half-read body cannot be told from it.
+    // After a half-read body, its rest could not be told from a next request.
     const closes =
       this.responseBytes === 0 &&
       (this.isLastOfConnection || this.context.closing(this.principal !== null) || !this.body.isComplete);
@@ -160,8 +164,9 @@ export class Exchange extends RequestHead implements BodyOwner, ResponseOwner {
   }
 
   /**
-   * Ends a response in chunks, or of a head alone, behind which nothing of the connection may be read. The client
-   * closes; one that does not is waited for a while, since what the socket has not taken yet would be lost.
+   * Ends a response, in chunks or without a body, after which nothing more of the connection may be read. The client
+   * closes the connection. If it does not, the connection is closed after a while: closing it at once could lose bytes
+   * that the socket has not taken yet.
    */
   private endConnection(body?: Uint8Array | string): void {
     this.responseBytes += body?.length ?? 0;
@@ -171,8 +176,8 @@ export class Exchange extends RequestHead implements BodyOwner, ResponseOwner {
   }
 
   /**
-   * Nothing that follows this request on its connection may become one. The chunks of a request are read laxly
-   * (frame-guard.ts), so what follows them may be a part of it.
+   * Whether nothing after this request on its connection may become a request. A request's chunks are parsed laxly
+   * (frame-guard.ts), so what follows them may be a part of the body.
    */
   private get isLastOfConnection(): boolean {
     return this.transferEncoding !== null;
@@ -192,9 +197,9 @@ export class Exchange extends RequestHead implements BodyOwner, ResponseOwner {
 
   send(answer: Answer, closeConnection = false): void {
     if (this.closed || this.isAnswerChosen) return;
-    // Not from within the handler: once it is answered, uWebSockets.js would go on to read what follows in the same
-    // packet as a next request. While the answer is pending, a "next request" makes it close the connection without
-    // calling a handler.
+    // Not written from within the handler: after an answer, uWebSockets.js would read what follows in the same packet
+    // as a next request. While the answer is pending, a "next request" makes it close the connection without calling a
+    // handler.
     if (!this.body.isComplete && (this.isLastOfConnection || !this.isFramingTrusted)) {
       this.answerBehindBody(answer);
     } else if (closeConnection || this.isLastOfConnection) {
@@ -208,7 +213,10 @@ export class Exchange extends RequestHead implements BodyOwner, ResponseOwner {
     }
   }
 
-  /** At once, unless this tick has answered many: they may be of one connection, which would never let it end. */
+  /**
+   * Answers at once, unless this tick has answered many requests: all may come from one connection, which could keep
+   * the tick from ever ending.
+   */
   private answerSoon(answer: Answer): void {
     if (this.context.mayAnswerAtOnce()) this.answerNow(answer, false);
     else this.answerAtTickEnd(answer, false);
@@ -231,10 +239,11 @@ export class Exchange extends RequestHead implements BodyOwner, ResponseOwner {
     const bytes = unsentBytes ?? Buffer.byteLength(body);
     const close = closeConnection || this.context.closing(this.principal !== null);
     this.close();
-    // uWebSockets.js would send the body of an answer to HEAD too, and its client take it for the next response. Its
-    // own way to report a length without a body waits for the body all the same.
+    // uWebSockets.js would send the body of an answer to HEAD, too, and the client would take it for the next response.
+    // Its own way to state a length without a body waits for the body all the same.
     if (this.method === 'head' || unsentBytes !== undefined) {
-      // It closes only behind a length of 0, which a refusal may have, but not a file: there the client closes.
+      // uWebSockets.js closes the connection only after a length of 0. A refusal may state that; for a file the client
+      // closes.
       if (close && unsentBytes === undefined) return this.response.end('', true);
       return this.response.endWithoutBody(unsentBytes === null ? null : bytes, close);
     }
@@ -243,7 +252,7 @@ export class Exchange extends RequestHead implements BodyOwner, ResponseOwner {
   }
 
   /**
-   * Most clients read no answer before they have sent their body, and lose it when the connection is closed under them.
+   * Most clients read no answer before they have sent their body, and lose the answer if the connection closes before.
    * So the rest of the body is read and dropped for a while, and then the connection closes. To uWebSockets.js the
    * response is pending all the time: whatever it takes for a next request on this connection makes it close the
    * connection and reaches no handler.
@@ -254,14 +263,14 @@ export class Exchange extends RequestHead implements BodyOwner, ResponseOwner {
     this.status = answer.status;
     const isHead = this.method === 'head';
     if (!isHead) this.responseBytes += Buffer.byteLength(answer.body);
-    const headers = this.withOfEndpoint(answer.headers);
+    const headers = this.withEndpointHeaders(answer.headers);
     this.response.cork(() => this.response.answerBeforeBody(answer.status, headers, answer.body, isHead));
   }
 
   /**
-   * Where the body's end is not sure, what uWebSockets.js takes for the body is read and dropped first: it may answer
-   * what it cannot read by itself and close, and there is to be one response. Chunks that go on for long are taken for
-   * a large body, whose sender is to read the answer.
+   * Where the end of the body is uncertain, what uWebSockets.js takes for the body is read and dropped before the
+   * answer. uWebSockets.js may itself answer and close when it cannot parse the body, and there must be only one
+   * response. Chunks that go on for long are treated as a large body, whose sender should read the answer.
    */
   private answerBehindBody(answer: Answer): void {
     this.isAnswerChosen = true;
@@ -281,14 +290,14 @@ export class Exchange extends RequestHead implements BodyOwner, ResponseOwner {
     if (this.closed || this.isAnswerChosen) return;
     const rendered = this.renderRefusal(refusal);
     this.context.onRefusal(refusal.kind);
-    // Also a refusal that cannot be recorded is answered.
+    // A refusal that cannot be recorded is answered, too.
     this.tell(() => this.refusalWatch?.onRefused(refusal));
     const headers = rendered.headers.flatMap(([name, value]) => [name, value]);
     headers.push(...ownHeaders);
     this.answer(rendered.status, headers, rendered.body, rendered.closesConnection);
   }
 
-  /** As its route writes it; also for what a stream that has begun says of it. */
+  /** The refusal in this route's envelope; also for a stream that ends with a refusal after it has begun. */
   renderRefusal(refusal: Refusal): RenderedRefusal {
     return renderOn(this.route, this.context, this.id, refusal);
   }
@@ -336,8 +345,11 @@ export class Exchange extends RequestHead implements BodyOwner, ResponseOwner {
   }
 }
 
-const NONE = (): boolean => false;
-/** No length is said of them: of a 204 it must not be (RFC 9110, 8.6), of a 304 it would be another response's. */
+const PASSES_NONE = (): boolean => false;
+/**
+ * Statuses without a body. Their length is not stated: with a 204 it must not be (RFC 9110, 8.6), with a 304 it would
+ * be that of another response.
+ */
 const NEVER_WITH_BODY: ReadonlySet<number> = new Set([204, 304]);
 const JSON_HEADERS: HeaderList = ['content-type', 'application/json'];
 const NO_STORE: HeaderList = ['cache-control', 'no-store'];

@@ -1,9 +1,9 @@
-// Refuses requests that are not written as they must be, before a handler sees them.
+// Refuses requests whose framing is ambiguous or whose target is malformed, before a handler sees them.
 //
 // The framing may be ambiguous: the pinned uWebSockets.js takes every Transfer-Encoding for chunks, and uses the first
-// of two Content-Lengths. So a client or a careless proxy could turn one request into two. Of plain chunks it reads an
-// extension as part of the size, and skips unchecked bytes after the last one; a request in chunks is therefore the
-// last of its connection (exchange.ts).
+// of two Content-Lengths. So a client or a careless proxy could turn one request into two. Even in plain chunks it
+// reads an extension as part of the size, and skips bytes after the last chunk unchecked; a request in chunks is
+// therefore the last of its connection (exchange.ts).
 
 import type { Refusal } from '../domain/refusals/refusal.ts';
 import type { Exchange } from './exchange.ts';

@@ -1,26 +1,26 @@
-// Bounds what the system holds of a connection that the client has sent and nobody has read yet.
+// Bounds how many bytes of a connection the operating system holds that the client has sent and nobody has read.
 //
-// uWebSockets.js reads a socket on until a read does not fill its half megabyte, whether it is paused or not. Linux
-// lets the buffer of a connection grow to many megabytes (`tcp_rmem`), and a client that is as fast as we are keeps it
-// full: a whole file would come in one tick and lie in memory. Of a buffer that is smaller than one read a tick takes
-// one read, whatever the client does, and what was paused stays with the client.
+// uWebSockets.js goes on reading a socket, paused or not, as long as each read fills half a megabyte. Linux lets the
+// receive buffer of a connection grow to many megabytes (`tcp_rmem`), and a client that sends as fast as the gateway
+// reads keeps it full: a whole file would come in one tick and lie in memory. If the receive buffer is smaller than one
+// read, a tick makes only one read, and after a pause the rest stays with the client.
 //
-// The price is the pace of one connection over a long way, a buffer for each round trip: 2 to 4 MB/s at 100 ms. TLS is
-// a front's, which is near.
+// The price is the speed of a connection over a long distance, one buffer for each round trip: 2 to 4 MB/s at 100 ms.
+// TLS is terminated by a proxy in front, which is near.
 
 import { spawn } from 'node:child_process';
 import { readdir, readFile, readlink } from 'node:fs/promises';
 
 /**
- * What Linux lets everybody ask for by default (`net.core.rmem_max`). It doubles it to have room for its own headers,
- * and so holds less than 425,984 bytes of what was sent.
+ * The most that Linux lets a process ask for by default (`net.core.rmem_max`). Linux doubles it to have room for its
+ * own headers, and so holds less than 425,984 bytes of what was sent.
  */
 const RECEIVE_BUFFER_BYTES = 212_992;
 
 /**
- * Sets SO_RCVBUF of the socket that it is given, and ends with 0 if that was done. Node has this call for UDP alone,
- * but to the system it is the same for every socket. It needs a process of its own: within one, libuv takes no socket
- * twice, and lets go of it only by closing it.
+ * A program that sets SO_RCVBUF of the socket at descriptor 3, and exits with 0 if it did. Node has this call for UDP
+ * only, but to the operating system it is the same for every socket. It runs in a process of its own: within one
+ * process, libuv takes no socket twice, and releases a socket only by closing it.
  */
 const SET_RECEIVE_BUFFER = `
 const { UDP } = process.binding('udp_wrap');
@@ -29,12 +29,13 @@ const isSet = socket.open(3) === 0 && socket.bufferSize(${RECEIVE_BUFFER_BYTES},
 process.exit(isSet ? 0 : 1);
 `;
 
-/** It takes some 40 ms. */
+/** The program takes some 40 ms. */
 const TIMEOUT_MS = 10_000;
 
 /**
- * For all connections that come to this port of this process from now on: they get it from the socket that listens
- * (Linux, tcp(7)). False: that could not be done, and they hold as much as the system lets them.
+ * Bounds the receive buffers of all connections that come to this port of this process from now on: they inherit the
+ * size from the listening socket (Linux, tcp(7)). False: it failed, and the buffers grow as far as the system lets
+ * them.
  */
 export async function boundReceiveBuffers(port: number): Promise<boolean> {
   const listening = await findListening(port);
@@ -49,12 +50,15 @@ async function findListening(port: number): Promise<readonly number[]> {
   );
   const sockets = new Set(tables.flatMap((table) => listeningIn(table, port)));
   const descriptors = await readdir('/proc/self/fd').catch(() => []);
-  // One may be closed meanwhile.
+  // A descriptor may be closed meanwhile.
   const links = await Promise.all(descriptors.map((name) => readlink(`/proc/self/fd/${name}`).catch(() => '')));
   return descriptors.filter((_, index) => sockets.has(links[index] ?? '')).map(Number);
 }
 
-/** Its rows, behind one of names: number, local address and port in hex, remote ones, state, …, inode as the tenth. */
+/**
+ * Reads the rows below the table's head: number, local address and port in hex, remote ones, state, …, inode as the
+ * tenth.
+ */
 function listeningIn(table: string, port: number): readonly string[] {
   const localPort = `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
   const rows = table.split('\n').map((row) => row.trim().split(/\s+/));
@@ -74,6 +78,6 @@ function setReceiveBuffer(descriptor: number): Promise<boolean> {
     child.once('error', () => resolve(false));
     child.once('exit', (code) => resolve(code === 0));
   });
-  // A system that lets no process be made may say so at once.
+  // `spawn` throws at once where the system lets no process be made.
   return done.catch(() => false);
 }

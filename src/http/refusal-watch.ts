@@ -1,8 +1,8 @@
-// Whoever records what an exchange is refused for.
+// The interface of code that records why an exchange is refused.
 
 import type { Refusal } from '../domain/refusals/refusal.ts';
 
 export interface RefusalWatch {
-  /** Told once, before the refusal is answered. */
+  /** Called once, before the refusal is answered. */
   onRefused(refusal: Refusal): void;
 }

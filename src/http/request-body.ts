@@ -1,26 +1,28 @@
-// The body of a request while it comes in: who receives it, when it is left waiting with the client, and how one that
-// nobody wants is read and dropped. The rules of uWebSockets.js stand in fronts/uws-response.ts.
+// The body of a request while it comes in: who receives it, when it is left waiting at the client, and how a body that
+// nobody wants is read and dropped. fronts/uws-response.ts lists the rules of uWebSockets.js.
 //
 //   absent                           none is declared
-//   unseen ──► arriving ──► whole    right after the handler its front hands on what came with the head, if only
-//      │          │                  an empty piece; then more is to come (`arriving`), or all is here (`whole`)
-//      └──────────┴──► dropping      answered before it was whole, or refused without looking at it: the rest is read,
-//                                    so that the client comes to read its answer, and not kept
+//   unseen ──► arriving ──► whole    right after the handler its front passes on what came with the head, which may be
+//      │          │                  empty; then more is to come (`arriving`), or all is here (`whole`)
+//      └──────────┴──► dropping      answered before it was whole, or refused unseen: the rest is read and dropped, so
+//                                    that the client comes to read its answer
 //
-// Of one in chunks it hands nothing on before a chunk comes, so it is `arriving` as soon as somebody receives it.
+// For a body in chunks the front passes nothing on before a chunk comes, so the body is `arriving` as soon as somebody
+// receives it.
 //
-// Each becomes `closed` when its exchange is; one that is dropped behind its answer, when the connection is.
+// A body becomes `closed` when its exchange is closed; if it is dropped after its answer, when the connection is
+// closed.
 
 import { atTickEnd } from '../platform/event-loop/tick.ts';
 
 export type BodyState = 'absent' | 'unseen' | 'arriving' | 'whole' | 'dropping' | 'closed';
 
-/** Receives a request body. `bytes` is a view on memory that dies when the call returns. */
+/** Receives a request body. `bytes` is a view of memory that is only valid during the call. */
 export interface BodySink {
   take(bytes: Uint8Array, isLast: boolean): void;
 }
 
-/** Whose body it is. */
+/** The exchange that a body belongs to. */
 export interface BodyOwner {
   /** The sink has thrown. */
   onBodyFault(fault: unknown): void;
@@ -29,9 +31,15 @@ export interface BodyOwner {
 }
 
 export const BODY_TIMEOUT_MS = {
-  /** How long a body may continue behind its answer: a client on a slow line reads its answer only then. */
+  /**
+   * How long a body may go on after its answer was written: a client on a slow line reads the answer only after its
+   * body.
+   */
   answered: 30_000,
-  /** How long an answer waits for a body: uWebSockets.js closes one that stands still a little later. */
+  /**
+   * How long an answer waits for a body whose end is uncertain: uWebSockets.js closes a body that stands still soon
+   * after.
+   */
   untrusted: 5_000,
   /** How long a connection that is over is left to its client to close. */
   leftOpen: 5_000,
@@ -41,22 +49,22 @@ export const BODY_TIMEOUT_MS = {
 export interface BodyContext {
   /** The time for a whole body from its first packet. */
   readonly bodyTimeoutMs: number;
-  /** How many bytes are dropped of a body. */
+  /** How many bytes of a body are read and dropped at most. */
   readonly droppedBytesMax: number;
-  /** The body did not arrive completely with its head, or is dropped: from now on it is to be told the time. */
+  /** The body did not arrive completely with its head, or is dropped: from now on its `tick` must be called. */
   onBodyArriving(body: RequestBody): void;
   onBodySettled(body: RequestBody): void;
 }
 
-/** Where a body comes from: a front has it on the response. */
+/** Where a body comes from. A front implements this on its response. */
 export interface BodySource {
   /**
-   * To be called once, before the route handler returns. What came with the head is handed on right after the handler,
-   * if only as an empty piece; of a body in chunks nothing may come before a chunk does. `declaredBytes`: null
-   * for one in chunks.
+   * Passes the body to `sink`. To be called once, before the route handler returns. The part that came with the head is
+   * passed on right after the handler, even if it is empty; of a body in chunks nothing may come before a chunk does.
+   * `declaredBytes`: null for a body in chunks.
    */
   handBodyTo(sink: BodySink, declaredBytes: number | null): void;
-  /** No more is to be read of the connection. What is being read may come all the same. */
+  /** Stops reading the connection. What is being read may still be passed on. */
   pause(): void;
   resume(): void;
 }
@@ -67,19 +75,22 @@ export class RequestBody implements BodySink {
   private readonly owner: BodyOwner;
   private readonly context: BodyContext;
   private readonly declaredBytes: number | null;
-  /** null: the source has not been told to hand the body on. */
+  /** null: the source has not been told to pass the body on. */
   private sink: BodySink | null = null;
   private isHeld = false;
   private isPaused = false;
   private isPauseDue = false;
-  /** For how long a body that arrives or is dropped may, and until when; 0: that is not known yet. */
+  /**
+   * How long the body may take to arrive or to be dropped, and until when; 0: that is not known before the first
+   * `tick`.
+   */
   private timeoutMs = 0;
   private dueMs = 0;
   private droppedBytes = 0;
-  /** What follows when nothing more is dropped. */
+  /** Called when dropping has ended. */
   private afterDropping: ((isWhole: boolean) => void) | null = null;
 
-  /** `declaredBytes`: 0: there is none; null: it comes in chunks. */
+  /** `declaredBytes`: 0: there is no body; null: it comes in chunks. */
   constructor(declaredBytes: number | null, source: BodySource, owner: BodyOwner, context: BodyContext) {
     this.state = declaredBytes === 0 ? 'absent' : 'unseen';
     this.declaredBytes = declaredBytes;
@@ -88,14 +99,14 @@ export class RequestBody implements BodySink {
     this.context = context;
   }
 
-  /** Nothing of it is still to come. */
+  /** Nothing of the body is still to come. */
   get isComplete(): boolean {
     return this.state === 'whole' || this.state === 'absent';
   }
 
   /**
-   * Who receives the body from now on. The first call is only valid before the route handler returns. The sink is not
-   * called after an abort or an answer.
+   * Sets who receives the body from now on. The first call is only valid before the route handler returns. The sink is
+   * not called after an abort or an answer.
    */
   receive(sink: BodySink): void {
     const isFirst = this.sink === null;
@@ -105,12 +116,14 @@ export class RequestBody implements BodySink {
     if (this.declaredBytes === null) this.become('arriving', this.context.bodyTimeoutMs);
   }
 
-  /** To be called before the route handler returns: a body that nobody receives is left where it is. */
+  /** To be called before the route handler returns. A body that nobody receives is left at the client. */
   watch(): void {
     if (this.sink === null && this.state === 'unseen') this.receive(LEFT_ALONE);
   }
 
-  /** Until `letCome`, what did not come yet stays with the client and in its socket, as far as `pause` can do that. */
+  /**
+   * Until `letCome`, the rest of the body stays with the client and in the socket, as far as `pause` can achieve that.
+   */
   hold(): void {
     this.isHeld = true;
     if (this.state === 'arriving') this.pauseAtTickEnd();
@@ -127,7 +140,7 @@ export class RequestBody implements BodySink {
     this.source.resume();
   }
 
-  /** For its source alone. */
+  /** Called by the source alone. */
   take(bytes: Uint8Array, isLast: boolean): void {
     const { sink } = this;
     if (this.state === 'dropping') return this.countDropped(bytes.byteLength, isLast);
@@ -151,8 +164,9 @@ export class RequestBody implements BodySink {
   }
 
   /**
-   * No sooner: what lies in the socket is read in this tick all the same. Each piece of it, and `resume`, would have
-   * uWebSockets.js wait for the next one for ten seconds and then close the connection, although there may be none.
+   * Pauses no sooner, because what lies in the socket is read in this tick all the same. After each such piece, and
+   * after `resume`, uWebSockets.js would wait ten seconds for the next piece and then close the connection, although
+   * there may be none.
    */
   private pauseAtTickEnd(): void {
     if (this.isPaused || this.isPauseDue) return;
@@ -184,8 +198,8 @@ export class RequestBody implements BodySink {
   }
 
   /**
-   * Nobody wants what is still to come. `then` follows when all of it has come (`isWhole`), and at the latest after
-   * this time or when too many bytes have.
+   * Reads the rest of the body and drops it. `then` is called when all of it has come (`isWhole`), or else after this
+   * time or when too many bytes have come.
    */
   drop(timeoutMs: number, then: (isWhole: boolean) => void): void {
     this.watch();
@@ -196,8 +210,8 @@ export class RequestBody implements BodySink {
 
   private countDropped(bytes: number, isLast: boolean): void {
     this.droppedBytes += bytes;
-    // Not from within: the parser of uWebSockets.js does not look everywhere whether what it calls has closed the
-    // connection.
+    // Not from within this call: the parser of uWebSockets.js does not check everywhere whether a callback has closed
+    // the connection.
     if (isLast || this.droppedBytes > this.context.droppedBytesMax) setImmediate(() => this.endDropping(isLast));
   }
 
@@ -218,4 +232,5 @@ export class RequestBody implements BodySink {
   }
 }
 
+/** Stands for a body that nobody receives: reading pauses, and what comes all the same is dropped. */
 const LEFT_ALONE: BodySink = { take: () => undefined };

@@ -4,12 +4,13 @@ import { readContentLength } from '../platform/bytes/content-length.ts';
 import type { Endpoint } from './endpoint.ts';
 import type { ClientRequest } from './fronts/front.ts';
 
-const METHODS = { GET: 'get', POST: 'post', PUT: 'put', PATCH: 'patch', DELETE: 'delete' } as const;
+/** Method names as a front has them. */
+export const METHODS = { GET: 'get', POST: 'post', PUT: 'put', PATCH: 'patch', DELETE: 'delete' } as const;
 
 /** Headers that must not be repeated. No two of these names have the same length. */
 const ONCE = ['authorization', 'content-type', 'host', 'content-length', 'x-api-key', 'transfer-encoding'] as const;
 type OnceName = (typeof ONCE)[number];
-/** By their lengths: so a name is compared with one other at most. */
+/** The same names by length, so that a header's name is compared with one of them at most. */
 const ONCE_BY_LENGTH: (OnceName | undefined)[] = [];
 for (const name of ONCE) ONCE_BY_LENGTH[name.length] = name;
 
@@ -40,7 +41,7 @@ export class RequestHead {
 
   constructor(request: ClientRequest, route: Endpoint) {
     this.route = route;
-    // Each call of uWebSockets.js makes a string, so what the route tells is not asked for.
+    // Each call into uWebSockets.js makes a string, so nothing is asked that the route tells already.
     this.method = route.anyMethod === true || route.answersHead === true ? request.getMethod() : METHODS[route.method];
     this.path = route.anyMethod === true || route.takesRest === true ? request.getUrl() : route.path;
     // uWebSockets.js has undefined where there is no question mark.
@@ -91,7 +92,7 @@ export class RequestHead {
         this.apiKey = value;
         break;
       case 'host':
-        // What a proxy makes of a repeated one; no name of a host has a comma.
+        // A proxy may join repeated headers with a comma, and no host name has one.
         if (value.includes(',')) this.repeatedHeader = name;
     }
   }
@@ -106,14 +107,14 @@ export class RequestHead {
     );
   }
 
-  /** Whether the request says in one way only where its body ends. Otherwise it is refused (frame-guard.ts). */
+  /** Whether the request states in one way only where its body ends. Otherwise it is refused (frame-guard.ts). */
   get isFramingTrusted(): boolean {
     return this.repeatedHeader === null && (this.transferEncoding === null || this.isChunked);
   }
 
   /**
-   * Whether the target is written as it must be (RFC 3986). node:http refuses any other one by itself, as RFC 9112, 3,
-   * has it; uWebSockets.js reads it as UTF-8, by which bytes may be lost.
+   * Whether the target has only visible ASCII characters (RFC 3986). node:http refuses other targets by itself (RFC
+   * 9112, 3); uWebSockets.js decodes them as UTF-8, which may lose bytes.
    */
   get isTargetPlain(): boolean {
     return isPlain(this.path) && isPlain(this.query) && this.parameters.every(isPlain);

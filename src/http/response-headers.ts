@@ -1,4 +1,4 @@
-// The headers of responses as the product gives them to a front, and whole answers of ours.
+// Response headers as a front takes them, and complete answers of ours.
 
 /** Header names and values, alternating; names in lower case. */
 export type HeaderList = readonly string[];
@@ -20,6 +20,6 @@ export interface Answer {
   readonly status: number;
   readonly headers: HeaderList;
   readonly body: string;
-  /** The body is not sent, and would have this length; null: nothing is said of it. */
+  /** Present where the body is not sent: the length that it would have; null: the head states no length. */
   readonly unsentBytes?: number | null;
 }

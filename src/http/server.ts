@@ -10,7 +10,7 @@ import type { ExchangeContext } from './exchange-context.ts';
 import { guardFrame } from './frame-guard.ts';
 import type { ClientRequest, ClientResponse, Front } from './fronts/front.ts';
 import type { RequestBody } from './request-body.ts';
-import type { RequestHead } from './request-head.ts';
+import { METHODS, type RequestHead } from './request-head.ts';
 import type { Route } from './route.ts';
 import { explainUnknownPaths } from './unknown-path.ts';
 
@@ -30,7 +30,7 @@ export interface ServerOptions {
 
 export interface HttpLimits extends ConnectionLimits {
   /**
-   * The time for a whole body from its first packet. uWebSockets.js also ends a body that comes with less than 16 KB a
+   * The time for a whole body from its first packet. uWebSockets.js also ends a body that comes slower than 16 KB a
    * second.
    */
   readonly bodyTimeoutMs: number;
@@ -46,10 +46,10 @@ const NO_LIMITS: HttpLimits = {
   droppedBytesMax: Number.POSITIVE_INFINITY,
 };
 
-/** Answers that one tick gives at once. Clients that do not pipeline have at most one in it for each connection. */
+/**
+ * How many answers one tick may write at once. A client that does not pipeline gets at most one for each connection.
+ */
 const ANSWERS_AT_ONCE_MAX = 32;
-
-const METHODS = { GET: 'get', POST: 'post', PUT: 'put', PATCH: 'patch', DELETE: 'delete' } as const;
 
 export class Server {
   /** Exchanges whose response is not complete. */
@@ -64,7 +64,7 @@ export class Server {
   draining = false;
   private onIdle: (() => void) | null = null;
   private onUnconnected: (() => void) | null = null;
-  /** In this tick. */
+  /** How many answers this tick has written at once. */
   private answeredAtOnce = 0;
 
   constructor(options: ServerOptions) {
@@ -158,7 +158,7 @@ export class Server {
     });
   }
 
-  /** A preflight has no credential, so it tells nothing of the path that it is for. */
+  /** A preflight has no credential, so its answer says nothing about the path that it asks for. */
   private answerPreflights(crossOrigin: CrossOrigin): void {
     const handle = (exchange: Exchange): void => {
       const asked = exchange.header('access-control-request-headers');
@@ -204,9 +204,9 @@ export class Server {
   }
 
   /**
-   * Stops accepting connections, lets open exchanges end for at most `drainMs`, then closes every connection. What
-   * comes on a kept connection in the first `keptMs` of it is answered, too, and ends the connection: to close it under
-   * a client that is just sending would lose the request.
+   * Stops accepting connections, lets open exchanges end for at most `drainMs`, then closes every connection. In the
+   * first `keptMs` of that time a request on a kept connection is answered, too, and ends its connection: closing it at
+   * once would lose a request that the client is just sending.
    */
   async drain(drainMs: number, keptMs = 0): Promise<void> {
     this.draining = true;
@@ -224,7 +224,7 @@ export class Server {
   }
 }
 
-/** Resolves once it is over, or its time is. */
+/** Resolves when `over` is called, or when the time is over. */
 function within(limitMs: number, begin: (over: () => void) => void): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, limitMs);

@@ -6,7 +6,10 @@ import type { EnvelopeName } from '../domain/refusals/render.ts';
 import type { Route } from './route.ts';
 
 export interface UnknownPath {
-  /** Of the endpoint that was probably meant, so that its client shows the hint, or of those beside it. */
+  /**
+   * The envelope of the endpoint that was probably meant, so that its client shows the hint; else that of similar
+   * paths.
+   */
   readonly envelope: EnvelopeName;
   /** null: there is no hint. */
   readonly hint: string | null;
@@ -16,7 +19,7 @@ const VERSION = 'v1';
 /** A longer path does not come from a wrong base URL. */
 const SEGMENTS_MAX = 16;
 
-/** Anybody may ask for any path, so what `routes` are is read once. */
+/** Returns what explains a path. The routes are indexed once, since anybody may ask for unknown paths at any time. */
 export function explainUnknownPaths(routes: readonly Route[], publicUrl: string): (path: string) => UnknownPath {
   const byFirst = Map.groupBy(routes.flatMap(splitRoute), ({ own }) => own[0] ?? '');
   return (path) => explain(path, byFirst, publicUrl);
@@ -49,7 +52,10 @@ function explain(path: string, routes: RoutesByFirst, publicUrl: string): Unknow
   };
 }
 
-/** Of the routes whose paths begin as this one for longest, where all of them have the same. */
+/**
+ * The envelope of the routes that share the most segments with the path from its beginning, if all of them have the
+ * same; else `platform`.
+ */
 function envelopeBeside(segments: readonly string[], routes: RoutesByFirst): EnvelopeName {
   const [version, ...own] = segments.slice(0, SEGMENTS_MAX);
   const beside = version === VERSION ? (routes.get(own[0] ?? '') ?? []) : [];

@@ -1,4 +1,4 @@
-// Which front a process has: uWebSockets.js, or node:http where that has no binary (HTTP_FRONT).
+// Chooses the front of a process: uWebSockets.js, or node:http where uWebSockets.js has no binary (HTTP_FRONT).
 
 import type { Front } from './front.ts';
 import { loadUws } from './load-uws.ts';

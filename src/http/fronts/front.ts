@@ -1,10 +1,10 @@
-// What a front is to the rest of the product: it listens, reads requests off its connections, finds the handler of each
-// and gives it the request's head and the means to answer.
+// The interface of a front: it listens, reads requests from its connections, finds the handler of each request, and
+// gives it the request's head and the means to answer.
 
 import type { BodySource } from '../request-body.ts';
 import type { HeaderList } from '../response-headers.ts';
 
-/** The head of a request. It may die when the handler returns. */
+/** The head of a request. It may be used only until the handler returns. */
 export interface ClientRequest {
   /** In lower case. */
   getMethod(): string;
@@ -18,13 +18,13 @@ export interface ClientRequest {
   forEach(take: (name: string, value: string) => void): void;
 }
 
-/** Who answers a request, and is told what becomes of its connection. */
+/** Answers a request, and is told what happens to its connection. */
 export interface ResponseOwner {
   /** The response is handed over whole, or cut: nothing of it is written any more. */
   readonly closed: boolean;
   /** The connection is gone before the response was ended. */
   onAborted(): void;
-  /** After a write that found no room there is some again. `isComplete`: the declared length has been taken, too. */
+  /** There is room again after a write that found none. `isComplete`: the whole declared length has been taken. */
   onRoom(isComplete: boolean): void;
 }
 
@@ -46,28 +46,31 @@ export interface ClientResponse extends BodySource {
   /** Runs `write` with all its writes gathered into as few packets as possible. */
   cork(write: () => void): void;
   /**
-   * Status and headers. Values of `own` with a control character are left out. `read`: headers that were read strictly,
-   * of which those go along that `passes` lets. Call inside `cork`, as all that follows.
+   * Status and headers. Values of `own` with a control character are left out. `read`: headers that were read strictly;
+   * those that `passes` allows are written. This method and all below must be called inside `cork`.
    */
   begin(status: number, own: HeaderList, read: HeaderList, passes: (name: string) => boolean): void;
   /** Body bytes with chunked framing; false: `awaitRoom` tells when to go on. */
   write(chunk: Uint8Array): boolean;
   /** Body bytes of a response whose whole length is declared. */
   writeOfTotal(chunk: Uint8Array, totalBytes: number): Room;
-  /** The owner is to be told when there is room, or the last of the reply is taken. */
+  /** Asks for a call of the owner's `onRoom` when there is room, or when the last byte has been taken. */
   awaitRoom(): void;
-  /** Ends what `write` has begun, or else answers whole with a length; `closes`: the latter ends the connection. */
+  /**
+   * Ends a response that `write` has begun, or else writes a whole one with its length; `closes`: the whole one ends
+   * the connection.
+   */
   end(body: Uint8Array | string | undefined, closes: boolean): void;
-  /** A head that says this length of a body that does not follow; null: it says none. */
+  /** Writes a head that states this length of a body that does not follow; null: it states none. */
   endWithoutBody(bytes: number | null, closes: boolean): void;
   /**
-   * Ends what `write` has begun, or a head without a body, of the last response of a connection. The owner is told by
-   * `onAborted` when the connection closes.
+   * Ends the last response of a connection: one that `write` has begun, or a head without a body. `onAborted` tells the
+   * owner when the connection closes.
    */
   endLast(body: Uint8Array | string | undefined): void;
   /**
-   * A whole answer to a request whose body is still coming in. The connection stays open for the client to read the
-   * answer, and what comes on it reaches no handler, until `close`, or the client's end, which `onAborted` tells.
+   * Writes a whole answer to a request whose body is still coming in. The connection stays open until `close`, or until
+   * the client ends it (`onAborted`), so that the client can read the answer. What comes on it reaches no handler.
    */
   answerBeforeBody(status: number, headers: HeaderList, body: string, isHead: boolean): void;
   /** Cuts the connection. */
@@ -78,7 +81,7 @@ export type RequestHandler = (response: ClientResponse, request: ClientRequest) 
 
 /** Told of every connection. */
 export interface ConnectionWatch {
-  /** `address`: four bytes, or sixteen. Whether it is kept. */
+  /** Returns whether the connection is kept. `address`: four bytes, or sixteen. */
   onOpened(address: Uint8Array): boolean;
   onClosed(): void;
 }

@@ -6,8 +6,8 @@ export type { HttpResponse, TemplatedApp, us_listen_socket as ListenSocket } fro
 
 /** Throws where it has no binary for this system and this Node. */
 export async function loadUws(): Promise<Uws> {
-  // Coding agents send more than the 4 KB of header that uWebSockets.js allows by default. It reads this once, when the
-  // addon loads. oxlint-disable-next-line no-restricted-properties -- the addon has no other way to be told
+  // Coding agents send more than the 4 KB of header that uWebSockets.js allows by default. It reads this
+  // once, when the addon loads, and has no other way to be told.
   process.env['UWS_HTTP_MAX_HEADERS_SIZE'] ??= '16384';
   return import('uWebSockets.js');
 }

@@ -1,8 +1,8 @@
-// A connection of the front on node:http: whose turn it is on it, and who is told when it is gone.
+// A connection of the front on node:http: which response is being written on it, and who is told when it is gone.
 
 import { isIPv4, type Socket } from 'node:net';
 
-/** Who answers the request that has come last. */
+/** The response to the last request that has come. */
 interface Answering {
   onClosed(): void;
 }
@@ -10,17 +10,18 @@ interface Answering {
 export class NodeConnection {
   /** Four bytes, or sixteen. */
   readonly address: Uint8Array;
-  /** Who has not ended its response yet; null: the next request may come. */
+  /** The response that has not ended yet; null: the next request may come. */
   answering: Answering | null = null;
-  /** What comes is no request any more: the last response has been ended, or the connection is gone. */
+  /** No more requests are accepted: the last response has been ended, or the connection is gone. */
   isOver = false;
   readonly socket: Socket;
 
   constructor(socket: Socket) {
     this.socket = socket;
     this.address = addressOf(socket);
-    // Whatever destroys the socket: it says so itself only when its descriptor is closed, which is behind the end of
-    // the tick. Whoever has just waited for a look-up has not asked a provider by then (platform/event-loop/tick.ts).
+    // Every `destroy` tells the response at once, because the socket's `close` event comes only after the end of the
+    // tick. A request that has just waited for a look-up thus learns that its client has left before it calls a
+    // provider (platform/event-loop/tick.ts).
     const destroy = socket.destroy.bind(socket);
     socket.destroy = (error) => {
       destroy(error);
@@ -29,7 +30,9 @@ export class NodeConnection {
     };
   }
 
-  /** Ends it behind what it has taken. Who answers is told at once, and nothing is read any more. */
+  /**
+   * Closes the connection when it has sent what it has taken. The response is told at once, and nothing more is read.
+   */
   cut(): void {
     if (this.socket.writableLength === 0) return void this.socket.destroy();
     this.socket.destroySoon();
@@ -55,7 +58,7 @@ function addressOf({ remoteAddress = '' }: Socket): Uint8Array {
   return Uint8Array.from(all.flatMap((group) => [group >> 8, group & 0xff]));
 }
 
-/** Sixteen bits each; the last two may be written as an IPv4 address. */
+/** The groups of an IPv6 address, of sixteen bits each; the last two may be written as an IPv4 address. */
 function groupsOf(text: string): readonly number[] {
   if (text === '') return [];
   return text.split(':').flatMap((group) => {

@@ -1,5 +1,5 @@
-// The front on node:http, for where uWebSockets.js has no binary, and for who has no proxy in front: its parser reads
-// requests strictly.
+// The front on node:http, for systems where uWebSockets.js has no binary, and for gateways without a proxy in front,
+// since its parser reads requests strictly.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
@@ -10,8 +10,8 @@ import { RouteTable } from './route-table.ts';
 
 const OPTIONS = {
   maxHeaderSize: 16_384,
-  // As uWebSockets.js: a connection without a whole head, or without a request, is closed after ten seconds. How long a
-  // body may take is request-body.ts's.
+  // As with uWebSockets.js, a connection without a whole head, or without a request, is closed after ten seconds.
+  // request-body.ts limits how long a body may take.
   headersTimeout: 10_000,
   keepAliveTimeout: 10_000,
   connectionsCheckingInterval: 1_000,
@@ -25,7 +25,7 @@ export class NodeFront implements Front {
 
   constructor() {
     this.server = createServer(OPTIONS, (request, response) => this.serve(request, response));
-    // node:http would leave out what is beyond 2,000. The size of a head is bounded.
+    // node:http would leave out headers beyond 2,000. The size of a head is bounded.
     this.server.maxHeadersCount = 0;
   }
 
@@ -37,7 +37,8 @@ export class NodeFront implements Front {
     this.server.on('connection', (socket: Socket) => {
       const connection = new NodeConnection(socket);
       this.connections.set(socket, connection);
-      // A client that has ended its side has left, as with uWebSockets.js, and is known to have in this very tick.
+      // A client that has ended its side has left, as with uWebSockets.js. Destroying the socket makes this known in
+      // this tick.
       socket.once('end', () => {
         if (connection.answering !== null) socket.destroy();
       });
@@ -50,9 +51,9 @@ export class NodeFront implements Front {
     const { socket } = request;
     const connection = this.connections.get(socket);
     if (connection === undefined || connection.isOver) return;
-    // As uWebSockets.js does: who does not wait for an answer loses the connection, and reaches no handler.
+    // As with uWebSockets.js, a client that does not wait for its answer loses the connection, and reaches no handler.
     if (connection.answering !== null) return void socket.destroy();
-    // The parser also speaks 1.0, takes a head of 2.0 for one of 1.1, and a target need not be a path.
+    // The parser also accepts HTTP/1.0, and takes a head of 2.0 for one of 1.1. A target need not be a path.
     if (request.httpVersion !== '1.1') return refuse(505, response, connection);
     const asked = new NodeRequest(request);
     const found = this.routes.find(asked.getMethod(), asked.getUrl());
@@ -63,15 +64,15 @@ export class NodeFront implements Front {
 
   listen(host: string, port: number): Promise<void> {
     return new Promise((resolve, reject) => {
-      // Not once: a connection that cannot be accepted is one, too.
+      // Not `once`: a connection that cannot be accepted is an error event, too.
       this.server.on('error', (error) => reject(new Error(`cannot listen on ${host}:${port}`, { cause: error })));
-      // Not every system shares a port; one process has it there.
+      // Not every system lets processes share a port; elsewhere one process has it.
       this.server.listen({ host, port, reusePort: SHARES_PORTS }, resolve);
     });
   }
 
   stopListening(): void {
-    // The server's own would also close the connections that wait for a request.
+    // The HTTP server's own `close` would also close the connections that wait for a request.
     NetServer.prototype.close.call(this.server);
   }
 

@@ -1,11 +1,11 @@
-// A response on node:http. What it asks of its callers, and does otherwise than uWebSockets.js:
-// - A write keeps the memory it is given until the socket has taken it. Ours is the caller's again when the call
-// returns, and may be pooled, so each write is a copy.
-// - Its head is written with the first bytes of the body, when it is known how their length is said.
+// A response on node:http. What node:http does otherwise than uWebSockets.js:
+// - `write` keeps the memory it is given until the socket has taken it. To a front that memory is lent for the call
+// only, and it may be pooled, so each write is a copy.
+// - The head is written with the first bytes of the body, when it is known how the body's length is stated.
 // - A second request is read while the first one waits for its answer: node-front.ts closes such a connection.
-// - That a body is whole is told behind its last piece: here the declared length tells it with that piece, so that an
-// answer from there leaves the connection to the next request.
-// - It waits for ever for a client that stands still: `expectProgress` bounds that.
+// - The end of a body is reported after its last piece. Here the declared length marks the last piece, so that an
+// answer given with that piece leaves the connection to the next request.
+// - A client that stands still is waited for without limit: `expectProgress` sets one.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { statusLine } from '../../domain/refusals/status-line.ts';
@@ -31,12 +31,12 @@ export class NodeResponse implements ClientResponse {
   private status = 200;
   /** Names and values, alternating. */
   private readonly headers: string[] = [];
-  /** Of a declared length. */
+  /** How many bytes of a declared length were written. */
   private writtenBytes = 0;
   /** The whole declared length has been written, and the socket has not taken it yet. */
   private isAllWritten = false;
   private isAwaitingRoom = false;
-  /** A body is being handed on, and its last piece has not been. */
+  /** A body is being passed on, and its last piece has not come. */
   private isBodyOpen = false;
 
   constructor(request: IncomingMessage, response: ServerResponse, connection: NodeConnection) {
@@ -44,9 +44,9 @@ export class NodeResponse implements ClientResponse {
     this.response = response;
     this.connection = connection;
     connection.answering = this;
-    // The one before is still being sent, and its bound is not ours.
+    // Without a socket, the response before this one is still being sent, and its time limit stays.
     if (response.socket === null) this.expectProgress(false);
-    // A connection that is gone is told by its socket.
+    // The socket itself tells when the connection is gone.
     response.on('error', NOTHING);
   }
 
@@ -82,7 +82,7 @@ export class NodeResponse implements ClientResponse {
     request.on('end', () => {
       if (this.isBodyOpen) hand(NO_BYTES, true);
     });
-    // Behind what came with the head, which is handed on in a turn of the same queue.
+    // Runs after the part that came with the head, which Node passes on in the same queue.
     process.nextTick(() => {
       if (!hasBegun) hand(NO_BYTES, declaredBytes === 0);
     });
@@ -98,13 +98,13 @@ export class NodeResponse implements ClientResponse {
     this.request.resume();
   }
 
-  /** A socket on which nothing has moved for so long is destroyed. */
+  /** Where progress is expected, node:http destroys a socket on which nothing has moved for IDLE_MS. */
   private expectProgress(isExpected: boolean): void {
     this.connection.socket.setTimeout(isExpected ? IDLE_MS : 0);
   }
 
   cork(write: () => void): void {
-    // Not the response's own: what ends it would go before the chunks that it holds.
+    // The socket is corked, not the response: a corked response would send its end before the chunks that it holds.
     const { socket } = this.connection;
     socket.cork();
     try {
@@ -179,14 +179,14 @@ export class NodeResponse implements ClientResponse {
     const { connection, response } = this;
     connection.answering = null;
     connection.isOver ||= closes || this.isBodyOpen;
-    // What follows a half-read body cannot be told from it.
+    // After a half-read body, its rest could not be told from a next request.
     if (this.isBodyOpen) response.once('finish', () => connection.socket.destroySoon());
     response.end(ownBytes(body));
     if (connection.socket.writableLength > 0) this.expectProgress(true);
   }
 
   endLast(body: Uint8Array | string | undefined): void {
-    // Its head says that the connection closes, and so it does when all is written.
+    // The head says that the connection closes, and node:http closes it when everything is written.
     this.writeHead(...CLOSE);
     this.response.end(ownBytes(body));
     this.expectProgress(true);
@@ -196,14 +196,14 @@ export class NodeResponse implements ClientResponse {
     this.status = status;
     this.addHeaders(headers);
     this.writeHead('content-length', String(Buffer.byteLength(body)), ...CLOSE);
-    // Not ended, or the connection would be closed while the client still sends.
+    // The response is not ended: node:http would then close the connection while the client still sends.
     if (isHead) this.response.flushHeaders();
     else this.response.write(body);
   }
 
   close(): void {
     this.expectProgress(true);
-    // The socket's own pause does not reach the parser, which reads it in its place.
+    // The parser reads the socket itself, so pausing the socket alone would not stop it.
     this.request.pause();
     this.connection.cut();
   }

@@ -3,11 +3,11 @@
 
 interface Place<Handler> {
   readonly literals: Map<string, Place<Handler>>;
-  /** Behind a segment of any name. */
+  /** What follows a segment of any name (`:name`). */
   named: Place<Handler> | null;
-  /** Of a path that ends here. */
+  /** The handler of a path that ends here. */
   handler: Handler | null;
-  /** Of one that goes on, however it does. */
+  /** The handler of any path that goes on from here (`*`). */
   restHandler: Handler | null;
 }
 
@@ -56,7 +56,7 @@ function placeIn<Handler>(places: Map<string, Place<Handler>>, name: string): Pl
   return place;
 }
 
-/** Those behind the first slash. */
+/** The segments after the first slash. */
 function segmentsOf(path: string): readonly string[] {
   return path.split('/').slice(1);
 }

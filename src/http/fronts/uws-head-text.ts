@@ -3,13 +3,14 @@
 import { type HeaderList, mayStandInHeader } from '../response-headers.ts';
 
 /**
- * The first header's value with the other header lines behind it. `lines`: the lines so far; null: this is the first.
+ * Adds a header to `lines`, which is the value of the first header with the other header lines behind it. null: this is
+ * the first header.
  */
 export function withHeader(lines: string | null, name: string, value: string): string {
   return lines === null ? value : lines + lineStart(name) + value;
 }
 
-/** What stands between two values, by the second one's name: there are few names in all responses. Bounded. */
+/** The text between two values, by the name of the second one. Responses have few names; the map is bounded. */
 const lineStarts = new Map<string, string>();
 const LINE_STARTS_MAX = 1_000;
 
@@ -22,9 +23,9 @@ function lineStart(name: string): string {
 }
 
 /**
- * A whole response behind its status line, as the value of a `connection` header: the connection ends with it. What
- * writes that header adds the end of a line, which comes behind the body and is a part of it. `isHead`: without the
- * body.
+ * A whole response after its status line, written as the value of a `connection` header, since the connection ends with
+ * it. uWebSockets.js adds the end of a line to a header's value; here it comes after the body and is counted as a part
+ * of the body. `isHead`: without the body.
  */
 export function answerText(headers: HeaderList, body: string, isHead: boolean): string {
   let lines = withHeader('close', 'content-length', String(Buffer.byteLength(body) + LINE_END.length));

@@ -4,10 +4,10 @@
 // - an `onData` chunk is emptied when the callback returns: a sink of the body copies what it keeps.
 // - writes outside a uWS callback go through `cork`, or each costs a packet and a syscall.
 // - `write` returning false means: stop reading the source until `onWritable`; uWS buffers without limit otherwise.
-// - `pause` stops reading the socket, but not what is being read: that goes on while each read is half a megabyte, from
-// which receive-buffer.ts keeps it. While the pause lasts, nobody notices that the client leaves.
-// - After `end` the response must not be touched, so an answer behind which the connection is still read is written
-// without it.
+// - `pause` stops reading the socket, but not a loop of reads that is under way. The loop goes on while each read fills
+// half a megabyte, which receive-buffer.ts prevents. During a pause, nobody notices that the client leaves.
+// - After `end` the response must not be touched, so an answer after which the connection is still read is written
+// without `end`.
 
 import { statusLine } from '../../domain/refusals/status-line.ts';
 import type { BodySink } from '../request-body.ts';
@@ -23,7 +23,7 @@ export class UwsResponse implements ClientResponse {
   /** A part of the body has been written. */
   private hasBegunBody = false;
   private isAwaitingRoom = false;
-  /** What did not fit the socket of a response whose length is declared. */
+  /** What the socket has not taken yet of a response whose length is declared. */
   private unsent: { readonly bytes: Uint8Array; readonly totalBytes: number } | null = null;
 
   constructor(native: HttpResponse) {
@@ -59,14 +59,14 @@ export class UwsResponse implements ClientResponse {
   begin(status: number, own: HeaderList, read: HeaderList, passes: (name: string) => boolean): void {
     // uWebSockets.js writes `200 OK` by itself.
     if (status !== 200) this.native.writeStatus(statusLine(status));
-    // It writes name and value as they are: all lines are the value of the first name, since each call of it costs more
-    // than a line does.
+    // uWebSockets.js writes name and value as they are. All lines are passed as the value of the first name, since a
+    // call into it costs more than a line.
     let first: string | null = null;
     let lines: string | null = null;
     for (let index = 0; index < own.length; index += 2) {
       const name = own[index] as string;
       const value = own[index + 1] as string;
-      // It does not check: response splitting is ours to prevent.
+      // uWebSockets.js does not check values, so response splitting is prevented here.
       if (!mayStandInHeader(value)) continue;
       first ??= name;
       lines = withHeader(lines, name, value);
@@ -87,7 +87,7 @@ export class UwsResponse implements ClientResponse {
   }
 
   writeOfTotal(chunk: Uint8Array, totalBytes: number): Room {
-    // uWebSockets.js would keep the connection behind a length.
+    // After a response with a length, uWebSockets.js would keep the connection.
     if (this.isLastOfConnection) return this.write(chunk) ? 'room' : 'full';
     this.hasBegunBody = true;
     const room = this.tryEnd(chunk, totalBytes);
@@ -112,7 +112,7 @@ export class UwsResponse implements ClientResponse {
       if (owner === null || owner.closed) return true;
       const room = unsent === null ? 'room' : this.tryEnd(unsent.bytes, unsent.totalBytes);
       if (room === 'full') return false;
-      // Behind a handler of writable events uWebSockets.js sends what it has kept only at the next write.
+      // After an `onWritable` handler, uWebSockets.js sends what it has buffered only at the next write.
       if (room === 'room') this.native.cork(NOTHING_MORE);
       owner.onRoom(room === 'complete');
       return true;
@@ -120,21 +120,21 @@ export class UwsResponse implements ClientResponse {
   }
 
   end(body: Uint8Array | string | undefined, closes: boolean): void {
-    // Behind chunks uWebSockets.js would write the header into the body.
+    // After chunks, uWebSockets.js would write the header into the body.
     this.native.end(body, closes && !this.hasBegunBody);
   }
 
   endWithoutBody(bytes: number | null, closes: boolean): void {
-    // The client closes: uWebSockets.js does so only behind a body.
+    // The client closes the connection: uWebSockets.js does so only after a body.
     if (closes) this.native.writeHeader('connection', 'close');
     if (bytes !== null) this.native.writeHeader('content-length', String(bytes));
     this.native.endWithoutBody();
   }
 
   /**
-   * uWebSockets.js would take what follows for a next request once it has ended the response, so that stays pending,
-   * and the last chunk is written by hand: its trailer is what takes up the `: ` that stands between a header's name
-   * and its value. Where there is no body, the head ends by hand.
+   * Once a response has ended, uWebSockets.js would take what follows for a next request. So the response stays
+   * pending, and its last chunk is written by hand, as a header: a trailer takes up the `: ` between the header's name
+   * and its value. Without a body, the end of the head is written by hand.
    */
   endLast(body: Uint8Array | string | undefined): void {
     if (body !== undefined && body.length > 0) this.write(Buffer.from(body));

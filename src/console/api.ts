@@ -1,4 +1,5 @@
-// Calls of the gateway: typed by its own OpenAPI document. A refusal is a value; nothing here throws.
+// The console's HTTP client for the gateway, typed by the gateway's OpenAPI document. Refusals and lost connections are
+// returned as values; no function here throws.
 
 import type { paths } from './api-types';
 import { curlOf } from './logic/command.ts';
@@ -11,19 +12,19 @@ type Operation<P extends keyof paths, M extends Method> = paths[P][M];
 type Responses<P extends keyof paths, M extends Method> =
   Operation<P, M> extends { responses: infer All } ? All : never;
 
-/** What a route answers when it says yes. */
+/** The body of a route's 200 or 201 answer. */
 export type AnswerOf<P extends keyof paths, M extends Method = 'get'> =
   Responses<P, M> extends { 200: infer Ok }
     ? Json<Ok>
     : Responses<P, M> extends { 201: infer Made }
       ? Json<Made>
       : never;
-/** What a route takes. */
+/** The body of a request to a route. */
 export type BodyOf<P extends keyof paths, M extends Method> =
   Operation<P, M> extends { requestBody?: infer Body } ? Json<NonNullable<Body>> : never;
 
 export interface Refusal {
-  /** 0: nobody answered. */
+  /** The HTTP status; 0 when no complete answer came. */
   readonly status: number;
   readonly message: string;
   readonly requestId: string | null;
@@ -35,37 +36,42 @@ export type Query = Readonly<Record<string, string | number | null | undefined>>
 
 export interface Asked {
   readonly method: Method;
-  /** Complete, with its query. */
+  /** Path and query, with every parameter filled in. */
   readonly address: string;
   readonly body?: unknown;
 }
 
 export interface Details {
-  /** Values of the path's parameters. */
+  /** Values for the `{parameters}` of the path. */
   readonly at?: Readonly<Record<string, string>>;
   readonly query?: Query;
   readonly body?: unknown;
   readonly signal?: AbortSignal;
 }
 
-/** What requests have to know of the session, and what they tell of it. */
+/** What this client asks of the session, and what it reports to the session. */
 interface SessionOfRequests {
-  /** The organization that is shown, or `none`; null: nobody is signed in. */
+  /** The id of the organization that the page shows, or `none` when it shows none; null when nobody is signed in. */
   readonly workplace: () => string | null;
+  /** Called for each 401. */
   readonly onSignedOut: () => void;
-  /** Something stands otherwise than it is shown. */
+  /** Called for each 409. */
   readonly onConflict: () => void;
 }
 
 let session: SessionOfRequests = { workplace: () => null, onSignedOut: () => {}, onConflict: () => {} };
+/** The session registers itself here, because this file cannot import the session, which imports this file. */
 export function requestsBelongTo(owner: SessionOfRequests): void {
   session = owner;
 }
 
-/** Of the person, wherever they work. */
+/** These routes concern the person, whichever organization the session works in. */
 const OF_NO_ORGANIZATION = /^\/v1\/(me\/organizations|console\/session|console\/sign-in)(\?|$)/;
 
-/** Another tab may have chosen another organization: what is meant for one is never done in the other. */
+/**
+ * The value of `X-Tollgate-Console`. It names the organization that this page shows. Where another tab has switched the
+ * session to another organization since, the gateway refuses the request (409) instead of acting in the wrong one.
+ */
 function shownOrganization(address: string): string {
   return (OF_NO_ORGANIZATION.test(address) ? null : session.workplace()) ?? '1';
 }
@@ -78,7 +84,7 @@ export function addressOf(path: string, { at = {}, query = {} }: Details = {}): 
   return search.size === 0 ? filled : `${filled}?${search}`;
 }
 
-/** The same call for a terminal. */
+/** The same request as a curl command. */
 export function commandOf(path: string, details: Details = {}, method: Method = 'get'): string {
   return curlOf({ method, address: addressOf(path, details), body: details.body }, location.origin);
 }
@@ -91,7 +97,7 @@ export async function call<P extends keyof paths, M extends Method>(
   return send({ method, address: addressOf(path, details), body: details.body }, details.signal);
 }
 
-/** For routes that the document does not describe with a body of JSON. */
+/** As `call`, for an address that is composed at run time; the caller names the type of the answer. */
 export async function send<T>(asked: Asked, signal?: AbortSignal): Promise<Answer<T>> {
   const answered = await request(asked, signal);
   if (!answered.ok) return answered;
@@ -103,7 +109,7 @@ export async function send<T>(asked: Asked, signal?: AbortSignal): Promise<Answe
   }
 }
 
-/** The response as it is, once it says yes. */
+/** Sends a request and returns the response, its body unread, if its status is 2xx. */
 export async function request(asked: Asked, signal?: AbortSignal): Promise<Answer<Response>> {
   const headers: Record<string, string> = { 'x-tollgate-console': shownOrganization(asked.address) };
   const isForm = asked.body instanceof FormData;
@@ -127,7 +133,7 @@ export async function request(asked: Asked, signal?: AbortSignal): Promise<Answe
   }
 }
 
-/** Every envelope has its words in `error`, as a text or as an object with a message. */
+/** Every error envelope has its message in `error`: as a text, or as an object with a `message`. */
 export async function readRefusal(response: Response): Promise<Refusal> {
   const requestId = response.headers.get('x-request-id');
   try {
@@ -145,13 +151,13 @@ export async function readRefusal(response: Response): Promise<Refusal> {
   }
 }
 
-/** A part of a listing, and where the next one begins; null: it was the last. */
 export interface Page<Row> {
   readonly data: readonly Row[];
+  /** Where the next page begins; null on the last page. */
   readonly next_cursor: string | null;
 }
 
-/** As many pages of a listing as there are, `count` at most, from a cursor on; null: from its beginning. */
+/** Reads up to `count` pages of a listing and joins them. `from` is the cursor to start at; null is the beginning. */
 export async function readPages<Row>(
   path: string,
   query: Query,

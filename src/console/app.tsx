@@ -1,4 +1,4 @@
-// The frame around every screen: navigation by what somebody may see, the organization, light or dark.
+// The frame around every screen: the navigation, the choice of organization and of colours, and the sign-out button.
 
 import { useState } from 'preact/hooks';
 import { Hatches } from './charts/chart-figure.tsx';
@@ -119,7 +119,7 @@ function Navigation({ screen }: { readonly screen: string }) {
   );
 }
 
-/** A deep link to what somebody may not see says which permission it needs. */
+/** Where the person may not see the screen that the address names, the page says which permission the screen needs. */
 function CurrentScreen({ screen }: { readonly screen: Screen | undefined }) {
   if (screen === undefined)
     return (

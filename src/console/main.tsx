@@ -1,4 +1,4 @@
-// The console: starts the session and draws what the address names.
+// The entry point of the console: draws the application and starts the session.
 
 import { render } from 'preact';
 import { App } from './app.tsx';

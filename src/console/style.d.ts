@@ -1,3 +1,3 @@
-// A stylesheet is no module for the compiler; the bundler takes it.
+// Lets TypeScript accept the import of a stylesheet, which the bundler resolves.
 
 declare module '*.css' {}

@@ -1,4 +1,4 @@
-// The address bar as the only owner of what is shown: the screen, its filters, the window, the zone.
+// The current screen and its parameters (filters, window, time zone). The address bar is their only store.
 
 import { computed, signal } from '@preact/signals';
 import { mayLeave } from './drafts.ts';
@@ -15,7 +15,7 @@ function read({ pathname, search }: Pick<URL, 'pathname' | 'search'> = location)
   return { screen: screen === '' ? 'overview' : screen, params: Object.fromEntries(new URLSearchParams(search)) };
 }
 
-/** Another screen, or another policy in its editor: what is typed on this one goes. Filters leave it where it is. */
+/** Whether going there could close a draft: it is another screen, or has another policy open. Filters close none. */
 function isElsewhere({ screen, params }: typeof current.value): boolean {
   const shown = current.value;
   return screen !== shown.screen || params['policy'] !== shown.params['policy'];
@@ -23,12 +23,12 @@ function isElsewhere({ screen, params }: typeof current.value): boolean {
 
 addEventListener('popstate', () => {
   const next = read();
-  // The browser has gone back already: who stays gets the address of what is shown again.
+  // The browser has already changed the address. If the person stays, the page restores the address of what it shows.
   if (isElsewhere(next) && !mayLeave()) history.pushState(null, '', address);
   else show(next);
 });
 
-/** Of what is shown. */
+/** The address of what the page shows. */
 let address = location.href;
 
 function show(next: typeof current.value): void {
@@ -36,7 +36,7 @@ function show(next: typeof current.value): void {
   address = location.href;
 }
 
-/** What goes along from one screen to the next. */
+/** Parameters that a link to another screen keeps. */
 const KEPT = ['zone', 'range', 'from', 'to', 'whose'] as const;
 
 export type Params = Readonly<Record<string, string | null | undefined>>;
@@ -63,7 +63,10 @@ export function go(screen: string, params: Params = {}): void {
   scrollTo(0, 0);
 }
 
-/** Changes parameters of the screen that is shown. A filter that is typed leaves no trail in the history. */
+/**
+ * Changes parameters of the current screen; null or an empty text removes one. With `isNewEntry: false` the history
+ * entry is replaced, so that each letter typed into a filter does not become a step of the back button.
+ */
 export function setParams(params: Params, { isNewEntry = true } = {}): void {
   const search = new URLSearchParams(location.search);
   for (const [name, value] of Object.entries(params)) {

@@ -1,10 +1,10 @@
-// The browser's clock, read in one place.
+// The current time as a signal. This is the only file that reads the browser's clock.
 
 import { signal } from '@preact/signals';
 
 const MINUTE_MS = 60_000;
 
-/** Moves once a minute, so that a window which ends today ends today. */
+/** Changes once a minute, so that a window which ends today moves on at midnight. Up to a minute behind. */
 export const now = signal(new Date());
 
 setInterval(() => {

@@ -1,10 +1,10 @@
-// What is typed and not sent yet, and secrets that are shown once: nobody leaves them behind without being asked.
+// Asks before a person leaves unsaved input, or a secret that is shown only once.
 
 import { useLayoutEffect } from 'preact/hooks';
 
 const drafts = new Set<object>();
 
-/** While there is one, whoever leaves the screen, the organization or the page is asked first. */
+/** While `isThere`, the person is asked before leaving the screen, the organization or the page. */
 export function useDraft(isThere: boolean): void {
   useLayoutEffect(() => {
     if (!isThere) return;
@@ -16,12 +16,12 @@ export function useDraft(isThere: boolean): void {
   }, [isThere]);
 }
 
-/** Asks where something would be lost. */
+/** True if nothing would be lost, or if the person confirms that it may be. */
 export function mayLeave(): boolean {
   return drafts.size === 0 || confirm('Something on this page is not saved, and is lost if you go on. Go on?');
 }
 
-/** The browser asks in its own words. */
+/** On closing or reloading the page the browser asks, in its own words. */
 addEventListener('beforeunload', (event) => {
   if (drafts.size > 0) event.preventDefault();
 });

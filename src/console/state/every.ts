@@ -1,4 +1,4 @@
-// Something that is done again and again while a screen is open and its page is looked at.
+// Repeats work at an interval while the component is mounted and the browser's tab is visible.
 
 import { useEffect, useRef } from 'preact/hooks';
 

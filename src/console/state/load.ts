@@ -1,4 +1,4 @@
-// Data that a screen shows: read again when what is asked for changes, the old one staying until the new one is there.
+// Loads data for a screen, and loads it again when the request changes. The previous data stays until the new is here.
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { type Answer, type AnswerOf, addressOf, call, type Details, type Refusal } from '../api.ts';
@@ -6,14 +6,17 @@ import type { paths } from '../api-types';
 import { entries } from './session.ts';
 
 export interface Load<T> {
-  /** The last that came; it is shown dimmed while the next one is read. */
+  /** The latest answer. It is shown dimmed while the next one is loading. */
   readonly data: T | null;
   readonly refusal: Refusal | null;
   readonly isLoading: boolean;
   readonly again: () => void;
 }
 
-/** `key` null: there is nothing to ask yet. */
+/**
+ * Loads by `read`, again whenever `key` changes, somebody signs in anew, or `again` is called. An earlier load that is
+ * still under way is aborted. With the key null nothing is loaded.
+ */
 export function useLoad<T>(key: string | null, read: (signal: AbortSignal) => Promise<Answer<T>>): Load<T> {
   const [state, setState] = useState<Omit<Load<T>, 'again'>>({ data: null, refusal: null, isLoading: key !== null });
   const [round, setRound] = useState(0);
@@ -35,13 +38,13 @@ export function useLoad<T>(key: string | null, read: (signal: AbortSignal) => Pr
 
 const SIGNED_OUT = 401;
 
-/** Who has to sign in again keeps what is shown, and what was typed into it. */
+/** After a 401 the data stays, and with it what was typed, so that the person can sign in again and go on. */
 function refusedLoad<T>(before: T | null, refusal: Refusal): Omit<Load<T>, 'again'> {
   const isKept = refusal.status === SIGNED_OUT && before !== null;
   return { data: isKept ? before : null, refusal: isKept ? null : refusal, isLoading: false };
 }
 
-/** One GET of the API. */
+/** Loads by one GET of the API. With the path null nothing is loaded. */
 export function useRead<P extends keyof paths>(path: P | null, details: Details = {}): Load<AnswerOf<P>> {
   const key = path === null ? null : addressOf(path, details);
   return useLoad(

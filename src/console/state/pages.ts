@@ -1,4 +1,4 @@
-// A listing that comes in pages: the first when it is shown, later ones below it when somebody asks for more.
+// Listings that come in pages: the first page is loaded at once, later pages when the person asks for more.
 
 import { useRef, useState } from 'preact/hooks';
 import { addressOf, joined, type Page, type Query, type Refusal, readPages } from '../api.ts';
@@ -8,15 +8,15 @@ export interface Pages<Row> extends Load<Page<Row>> {
   readonly more: {
     readonly isBusy: boolean;
     readonly refusal: Refusal | null;
-    /** null: there are no more. */
+    /** Loads the next pages; null when the listing is complete. */
     readonly read: (() => void) | null;
   };
 }
 
-/** Pages that `more` reads at once, so that ten thousand rows are ten clicks and not a hundred. */
+/** Pages that one click on "More" reads: ten thousand rows take ten clicks, not a hundred. */
 const AT_ONCE = 10;
 
-/** `again` reads as many pages as are shown: a row of the tenth may have been changed. */
+/** `again` reloads all pages that are shown, because a change may concern a row on the last of them. */
 export function usePages<Row>(path: string, query: Query, { atOnce = AT_ONCE } = {}): Pages<Row> {
   const key = addressOf(path, { query });
   const count = useRef({ key, pages: 1 });
@@ -42,11 +42,11 @@ export function usePages<Row>(path: string, query: Query, { atOnce = AT_ONCE } =
   return { ...load, data: shown, more: { ...state, read: cursor === null ? null : () => void read() } };
 }
 
-/** Pages that are read for a choice of one of them: nobody looks through more than five thousand. */
+/** A choice offers at most 5,000 rows. Nobody looks through more. */
 const OFFERED_PAGES_MAX = 50;
 const OFFERED_AT_ONCE = 100;
 
-/** All of a listing, to choose one from. `path` null: there is nothing to ask yet. */
+/** Loads a whole listing, up to 5,000 rows, to choose from. With the path null nothing is loaded. */
 export function useAll<Row>(path: string | null): Load<Page<Row>> {
   const query = { limit: OFFERED_AT_ONCE };
   return useLoad<Page<Row>>(path, (signal) => readPages(path ?? '', query, null, OFFERED_PAGES_MAX, signal));

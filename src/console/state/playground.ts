@@ -1,4 +1,5 @@
-// Requests of the playground: made with an inference key of fifteen minutes, since a session generates nothing.
+// Sends the playground's requests. They use an inference key that is valid for fifteen minutes, because the gateway
+// accepts no session on routes that generate.
 
 import { type Answer, call, type Refusal, readRefusal } from '../api.ts';
 import { ChatStream } from '../logic/chat-stream.ts';
@@ -16,15 +17,15 @@ export interface Prompt {
 export interface Reply {
   readonly text: string;
   readonly executionId: string | null;
-  /** What served: auto routing's choice, else what was asked for. */
+  /** The model that served: the one that auto routing chose, or else the one that was asked for. */
   readonly model: string;
   readonly firstByteMs: number | null;
-  /** Of the whole reply; null while it comes. */
+  /** Time until the reply ended; null while it is arriving. */
   readonly wholeMs: number | null;
   readonly problem: string | null;
 }
 
-/** The record of a generation (spec 2.1); amounts are texts with every digit. */
+/** The record of a generation (spec 2.1). Amounts are decimal texts, so that no digit is lost. */
 export interface GenerationRecord {
   readonly billing_status: string;
   readonly native_tokens_prompt?: number;
@@ -33,9 +34,9 @@ export interface GenerationRecord {
   readonly authorized_amount?: string;
 }
 
-/** The console's clock is up to a minute behind. */
+/** A key with less time left is not used. This is more than a minute, because `now` is up to a minute behind. */
 const KEY_LEFT_MS = 90_000;
-/** `of`: another person may sign in on this page, and pays by another key. */
+/** The current key. `of` names its person and organization: whoever signs in next on this page gets another key. */
 let kept: { readonly key: string; readonly of: string; readonly endsAtMs: number } | null = null;
 
 async function playgroundKey(): Promise<Answer<string>> {
@@ -54,7 +55,7 @@ export function bodyOf({ model, system, text, maxTokens }: Prompt) {
   return { model, stream: true, max_tokens: maxTokens, messages: [...before, { role: 'user', content: text }] };
 }
 
-/** Tells `onReply` of each piece; gives the refusal that came in a reply's place, if one did. */
+/** Sends a prompt, and calls `onReply` with the reply so far after each piece. Returns the refusal, if there is one. */
 export async function ask(
   prompt: Prompt,
   onReply: (reply: Reply) => void,
@@ -108,7 +109,7 @@ export async function ask(
 const AMOUNTS = ['total_cost', 'rated_cost', 'authorized_amount'];
 const RECORD_WAIT_SECONDS = 10;
 
-/** Once the charge is final, or what is known after ten seconds; null: nothing is known. */
+/** The record once the charge is final, or as it stands after ten seconds; null if the gateway has none. */
 export async function recordOf(executionId: string): Promise<GenerationRecord | null> {
   const key = await playgroundKey();
   if (!key.ok) return null;

@@ -1,4 +1,4 @@
-// Policies of routing and of guardrails, as the API has them.
+// Addresses and types of routing policies and guardrail policies in the API.
 
 import type { AnswerOf } from '../api.ts';
 import type { paths } from '../api-types';
@@ -26,7 +26,7 @@ export interface GuardrailOwner {
 }
 
 export const OWN: GuardrailOwner = { setBy: 'organization', permission: 'org.admin', paths: OWN_GUARDRAILS };
-/** The same operations at other addresses. */
+/** The platform's routes take and answer the same bodies, so this shares the organization's types. */
 export const OF_PLATFORM: GuardrailOwner = {
   setBy: 'platform',
   permission: 'platform.admin',

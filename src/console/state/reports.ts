@@ -1,4 +1,4 @@
-// The reports of whoever's numbers are chosen. The path depends on the audience, the shape does not.
+// Loads usage reports for the chosen audience. The path depends on the audience, the shape of the answer does not.
 
 import type { AnswerOf, Query } from '../api.ts';
 import { addressOf, commandOf, send } from '../api.ts';
@@ -15,7 +15,7 @@ export type Routing = AnswerOf<'/v1/admin/active-org/usage/analytics/routing'>;
 export type UsageSeries = AnswerOf<'/v1/admin/active-org/usage/analytics/series'>['data'];
 export type FigureSeries = UsageSeries['totals'];
 export type Figures = Omit<FigureSeries, 'series'>;
-/** The names of a group: one of them is there, null for requests that have none. */
+/** The fields that name a group. A group has one of them; its value is null for requests without a name. */
 export type GroupNames = Omit<UsageSeries['groups'][number], keyof FigureSeries>;
 
 interface Reports {
@@ -31,7 +31,7 @@ export function pathOf(report: keyof Reports): string {
   return report === 'requests' ? requests : `${analytics}/${report}`;
 }
 
-/** In the chosen window and zone, unless the query has others. */
+/** Loads a report for the chosen window and time zone, unless `query` names others. */
 export function useReport<R extends keyof Reports>(report: R, query: Query = {}): Load<Reports[R]> {
   const address = addressOf(pathOf(report), { query: { ...windowQuery.value, ...query } });
   return useLoad(address, (signal) => send<Reports[R]>({ method: 'get', address }, signal));
@@ -41,7 +41,10 @@ export function reportCommand(report: keyof Reports, query: Query = {}): string 
   return commandOf(pathOf(report), { query: { ...windowQuery.value, ...query } });
 }
 
-/** The same by the `tollgate` command, for who administers the installation: it runs beside a gateway. */
+/**
+ * The same report as a `tollgate` command. It is offered to administrators of the platform only, because the command
+ * runs beside a gateway. It exists for the platform and for an organization.
+ */
 export function reportLines(report: keyof Reports, query: Query = {}): readonly string[] {
   const { id } = audience.value;
   const slug = me()?.organization?.slug;
@@ -53,7 +56,7 @@ export function reportLines(report: keyof Reports, query: Query = {}): readonly 
   return [tollgateOf(['report', report, ...whose, ...parameters])];
 }
 
-/** What may be asked for the whole of an audience. */
+/** The permission that the reports of the chosen audience need. */
 export function reportPermission(): string {
   const { id } = audience.value;
   if (id === 'platform') return 'platform.admin';

@@ -1,4 +1,4 @@
-// Gives the reader a file that was made here.
+// Offers a text that was made in the browser as a download.
 
 export function saveFile(name: string, text: string, type = 'text/csv;charset=utf-8'): void {
   const address = URL.createObjectURL(new Blob([text], { type }));

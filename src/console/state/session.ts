@@ -1,4 +1,4 @@
-// Who is signed in, what they may do, and in which organization they work.
+// The session: who is signed in, their permissions, their organization, and signing in and out.
 
 import { signal } from '@preact/signals';
 import { type Answer, type AnswerOf, call, type Refusal, readPages, requestsBelongTo, send } from '../api.ts';
@@ -17,31 +17,31 @@ export type Permission =
 export type Session =
   | { readonly kind: 'starting' }
   | { readonly kind: 'out'; readonly reason: string | null }
-  /** Nobody can say who is signed in: the session may be as good as before. */
+  /** The gateway cannot say who is signed in. The session may still be valid. */
   | { readonly kind: 'away'; readonly refusal: Refusal }
   | {
       readonly kind: 'in';
       readonly me: Me;
       readonly organizations: readonly Membership[];
-      /** What has become of it since; what is typed on the screens stays until somebody has answered. */
+      /** A problem that the person has to decide on. Meanwhile the screens, and what is typed on them, stay. */
       readonly problem: SessionProblem | null;
     };
 
-/**
- * It has ended, could not be ended, could not be moved to another organization, another tab works in one, whose name is
- * this, or the page was opened by a link that signs somebody in.
- */
 export type SessionProblem =
+  /** A sign-in link opened this page while somebody is signed in. */
   | { readonly kind: 'linked'; readonly link: string }
   | { readonly kind: 'ended' }
+  /** The session could not be switched to another organization. */
   | { readonly kind: 'unmoved'; readonly refusal: Refusal }
+  /** The sign-out was refused. */
   | { readonly kind: 'kept'; readonly refusal: Refusal }
+  /** Another tab has switched the session to the organization of this name. */
   | { readonly kind: 'elsewhere'; readonly organization: string };
 
 const SIGNED_OUT = 401;
 export const session = signal<Session>({ kind: 'starting' });
 
-/** Moves when somebody has signed in again: what was refused meanwhile is read anew. */
+/** Counts sign-ins. Every load depends on it, so that data which was refused before a sign-in is loaded after it. */
 export const entries = signal(0);
 
 requestsBelongTo({
@@ -52,13 +52,13 @@ requestsBelongTo({
 
 function raise(why: SessionProblem): void {
   if (session.value.kind !== 'in') return;
-  // A session that has ended cannot be moved or kept any more.
+  // Only the end of the session replaces a problem that is shown, because the other one then no longer matters.
   if (session.value.problem === null || why.kind === 'ended') session.value = { ...session.value, problem: why };
 }
 
-/** Most conflicts are of what was changed; this one is of the session. */
+/** After a 409. Most mean that the data was changed, but another tab may also have switched the organization. */
 async function lookElsewhere(): Promise<void> {
-  // What this page changes itself is no other tab's doing.
+  // A switch that this page makes itself is no problem, so it has to end first.
   await moving;
   const answer = await call('get', '/v1/console/session');
   if (!answer.ok) return;
@@ -67,7 +67,7 @@ async function lookElsewhere(): Promise<void> {
     raise({ kind: 'elsewhere', organization: organization?.display_name ?? 'no organization' });
 }
 
-/** Where another tab has signed in meanwhile. */
+/** Signs this page in if another tab has signed in meanwhile. */
 export async function lookAgain(): Promise<void> {
   const answer = await call('get', '/v1/console/session');
   if (answer.ok) await enterAs(answer.data.data);
@@ -75,7 +75,10 @@ export async function lookAgain(): Promise<void> {
 
 const USED_LINK = 'This link does not sign in any more: each works once, for ten minutes.';
 
-/** A one-time link carries its code in the fragment, which no server and no log sees; a failed sign-in its reason. */
+/**
+ * Reads the session, and what the fragment of the address carries: the code of a one-time link, or the reason of a
+ * failed sign-in. Browsers send the fragment to no server, so the code is in no log.
+ */
 export async function startSession(): Promise<void> {
   const fragment = new URLSearchParams(location.hash.slice(1));
   const link = fragment.get('link');
@@ -84,7 +87,7 @@ export async function startSession(): Promise<void> {
   const answer = await call('get', '/v1/console/session');
   if (answer.ok) {
     await enterAs(answer.data.data);
-    // Who sent the link may want to be taken for whoever follows it: nobody is signed in to another account unasked.
+    // The sender of the link may want this person to act in the sender's account, so the page asks before it follows it.
     if (link !== null) raise({ kind: 'linked', link });
     return;
   }
@@ -103,14 +106,14 @@ export async function signIn(body: { readonly token: string } | { readonly link:
   return answer;
 }
 
-/** Who is not signed out is told so: the next one at this browser would be signed in. */
+/** Where the sign-out fails, the person is told so: otherwise the next person at this browser would be signed in. */
 export async function signOut(): Promise<void> {
   const answer = await send({ method: 'delete', address: '/v1/console/session' });
   if (answer.ok || answer.refusal.status === SIGNED_OUT) session.value = { kind: 'out', reason: null };
   else raise({ kind: 'kept', refusal: answer.refusal });
 }
 
-/** Five thousand organizations: a platform's administrator may have joined them all. */
+/** 5,000 organizations. An administrator of the platform may have joined many. */
 const MEMBERSHIP_PAGES_MAX = 50;
 
 /** Shows the organization that the session works in now. */
@@ -120,7 +123,7 @@ export async function enter(): Promise<void> {
   else beRefused(answer.refusal);
 }
 
-/** Reads where somebody may work. ADMIN_TOKEN stands for no person and has no memberships. */
+/** Shows this session once its organizations are read. A session of ADMIN_TOKEN has no person and no organizations. */
 async function enterAs(me: Me): Promise<void> {
   const path = '/v1/me/organizations';
   const organizations = await readPages<Membership>(path, { limit: 100 }, null, MEMBERSHIP_PAGES_MAX);
@@ -129,7 +132,7 @@ async function enterAs(me: Me): Promise<void> {
   entries.value += 1;
 }
 
-/** What is shown stays, also where the session has ended (`raise`): something may be typed into it. */
+/** Whoever is signed in keeps the screens, and what is typed on them; a session that has ended is told by `raise`. */
 function beRefused(refusal: Refusal): void {
   if (session.value.kind === 'in') return;
   session.value = refusal.status === SIGNED_OUT ? { kind: 'out', reason: null } : { kind: 'away', refusal };
@@ -137,7 +140,7 @@ function beRefused(refusal: Refusal): void {
 
 let moving: Promise<unknown> = Promise.resolve();
 
-/** One after the other, as they were chosen: the last one counts. */
+/** Switches run one after the other, in the order of the choices, so that the last choice counts. */
 export function switchOrganization(to: string | null): Promise<Answer<unknown>> {
   const moved = moving.then(() => moveTo(to));
   moving = moved;
@@ -151,12 +154,12 @@ async function moveTo(to: string | null): Promise<Answer<unknown>> {
   return answer;
 }
 
-/** The name under which auto routing is asked for. */
+/** The model name that asks for auto routing. */
 export function autoModel(): string {
   return me()?.auto_model ?? 'service/auto';
 }
 
-/** By which the gateway names its own headers: `x-service-tag`. */
+/** The prefix of the gateway's own headers: `x-service` in `x-service-tag`. */
 export function headerPrefix(): string {
   return `x-${(me()?.brand ?? 'service').toLowerCase()}`;
 }
@@ -165,7 +168,7 @@ export function me(): Me | null {
   return session.value.kind === 'in' ? session.value.me : null;
 }
 
-/** The organization that is shown; null: none. */
+/** The id of the organization that the page shows; null when it shows none. */
 export function organizationId(): string | null {
   return me()?.organization?.id ?? null;
 }
@@ -175,8 +178,8 @@ export function may(permission: Permission): boolean {
 }
 
 /**
- * A line of the `tollgate` command about the organization that is shown, for whoever administers the installation: it
- * reads the databases and runs beside a gateway.
+ * These subcommands as `tollgate` commands for the current organization. They are offered to administrators of the
+ * platform only, because the command reads the databases and runs beside a gateway.
  */
 export function tollgateLines(...lines: readonly string[]): readonly string[] {
   const slug = me()?.organization?.slug;

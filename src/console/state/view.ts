@@ -1,4 +1,4 @@
-// What the reader has chosen for every screen: zone, window, whose numbers, light or dark.
+// Choices that hold for every screen: the time zone, the window, whose usage is shown, light or dark colours.
 
 import { computed, effect, signal } from '@preact/signals';
 import { isTimeZone, periodOf } from '../logic/period.ts';
@@ -15,7 +15,7 @@ export const zone = computed(() => {
 
 export const period = computed(() => periodOf(params.value, now.value, zone.value));
 
-/** Parameters that every report takes. */
+/** The query parameters that every report takes. */
 export const windowQuery = computed(() => ({
   start_date: period.value.start,
   end_date: period.value.end,
@@ -25,15 +25,15 @@ export const windowQuery = computed(() => ({
 export interface Audience {
   readonly id: string;
   readonly name: string;
-  /** Before `/daily`, `/requests`. */
+  /** The usage report; `/daily` below it is the report by day. */
   readonly path: string;
-  /** Before `/routing`, `/series`. */
+  /** The prefix of `/routing` and `/series`. */
   readonly analytics: string;
-  /** Of the listing of single requests. */
+  /** The listing of single requests. */
   readonly requests: string;
 }
 
-/** Whose numbers somebody may see, the widest of an organization first. */
+/** Whose usage this person may see. The first is the default: the organization's, if it is among them. */
 export function audiences(): readonly Audience[] {
   const all: Audience[] = [];
   const below = (

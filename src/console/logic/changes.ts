@@ -1,4 +1,4 @@
-// What differs between two states of something, each difference where it lies, as short texts: `tiers.0.name: a → b`.
+// Lists the differences between two JSON values as short texts, each with its path: `tiers.0.name: a → b`.
 
 const TEXT_MAX = 60;
 
@@ -9,7 +9,7 @@ export function changesOf(before: unknown, after: unknown): string[] {
 function changesAt(place: string, before: unknown, after: unknown): string[] {
   if (JSON.stringify(before ?? null) === JSON.stringify(after ?? null)) return [];
   const prefix = place === '' ? '' : `${place}: `;
-  // Of lists of one length it is said which items changed, of others which came and went.
+  // Lists of the same length are compared item by item. Of other lists the items that were removed and added are named.
   if (Array.isArray(before) && Array.isArray(after) && before.length !== after.length)
     return [
       ...without(before, after).map((gone) => `${prefix}− ${gone}`),

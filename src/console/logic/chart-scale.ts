@@ -1,10 +1,10 @@
-// Where things stand in a chart: no drawing, and no totals that the server has not formed.
+// The geometry of charts: scales, axis labels, the paths of bars, and the interval of a rate. Nothing here draws.
 
 import { scaleLinear } from 'd3-scale';
 
 export interface Series {
   readonly name: string;
-  /** One for each bucket; null: the bucket has none. */
+  /** One value for each bucket; null where the bucket has no value. */
   readonly values: readonly (number | null)[];
 }
 
@@ -15,7 +15,7 @@ export interface Frame {
   readonly height: number;
 }
 
-/** The part of a chart in which its points stand: left of it the axis, below it the labels. */
+/** The part of a chart in which its points are drawn. The axis is left of it, the labels are below it. */
 export function plotFrame(width: number, height: number): Frame {
   return { left: 52, top: 8, width: width - 60, height: height - 34 };
 }
@@ -50,7 +50,7 @@ export function highest(series: readonly Series[]): number {
   return series.reduce((most, { values }) => values.reduce<number>((max, value) => Math.max(max, value ?? 0), most), 0);
 }
 
-/** One path for each series: a thousand bars are one element. */
+/** One SVG path for each series, so that a thousand bars are one element. */
 export function stackedBarPaths(series: readonly Series[], scale: Scale, count: number): string[] {
   const base = new Float64Array(count);
   const gap = scale.band > 6 ? Math.min(4, scale.band * 0.2) : scale.band > 2 ? 0.5 : 0;
@@ -73,14 +73,14 @@ function round(value: number): number {
   return Math.round(value * 10) / 10;
 }
 
-/** Which labels of an axis have room: evenly spread, the first among them. */
+/** The indexes of the labels that fit on an axis. They are evenly spread and include the first. */
 export function labelledIndexes(count: number, width: number, labelWidth: number): number[] {
   const fitting = Math.max(1, Math.floor(width / labelWidth));
   const step = Math.max(1, Math.ceil(count / fitting));
   return Array.from({ length: Math.ceil(count / step) }, (_, index) => index * step);
 }
 
-/** Wilson's interval of a share, 95 %: honest for few requests too. */
+/** The 95 % Wilson interval of a share. It is valid for few trials, too; null without any. */
 export function interval(hits: number, trials: number): readonly [low: number, high: number] | null {
   if (trials === 0) return null;
   const z = 1.96;

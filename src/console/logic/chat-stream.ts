@@ -1,13 +1,13 @@
-// The text and the outcome of a streamed chat completion, read event by event as its bytes arrive.
+// Reads the text, or the error, out of a streamed chat completion as its pieces arrive.
 
 export interface ChatEvent {
-  /** What the reply goes on with. */
+  /** The text to append to the reply. */
   readonly text: string;
-  /** What the provider or the gateway ended the stream with instead of the rest of the reply. */
+  /** The error with which the provider or the gateway ended the stream; null if there is none. */
   readonly problem: string | null;
 }
 
-/** Takes pieces of a stream as they come, cut anywhere; gives what each added. */
+/** The pieces of a stream may be cut anywhere. `read` returns what a piece adds to the reply. */
 export class ChatStream {
   private rest = '';
 
@@ -17,7 +17,7 @@ export class ChatStream {
     return lines.map(eventOf).reduce(joined, NOTHING);
   }
 
-  /** What the last line, which had no end, says. */
+  /** Reads the last line of the stream if it has no line break. */
   end(): ChatEvent {
     const last = this.rest;
     this.rest = '';

@@ -1,4 +1,4 @@
-// A call of the API as a line for a terminal.
+// Writes commands for a terminal: an API request as curl, and lines of the `tollgate` command.
 
 export interface CommandLine {
   readonly method: string;
@@ -6,7 +6,7 @@ export interface CommandLine {
   readonly body?: unknown;
 }
 
-/** `origin`: where the gateway is. The token is a variable, so that the line can be shared. */
+/** `origin` is the gateway's. The token is a shell variable, so that the command can be shared. */
 export function curlOf({ method, address, body }: CommandLine, origin: string): string {
   const verb = method.toUpperCase();
   const parts = ['curl', ...(verb === 'GET' ? [] : ['-X', verb]), quoted(origin + address)];
@@ -15,15 +15,15 @@ export function curlOf({ method, address, body }: CommandLine, origin: string): 
   return lines.join(' \\\n  ');
 }
 
-/** A line of the `tollgate` command, of its words. */
+/** A line of the `tollgate` command with these arguments. */
 export function tollgateOf(words: readonly string[]): string {
   return ['tollgate', ...words.map((word) => (PLAIN.test(word) ? word : quoted(word)))].join(' ');
 }
 
-/** What a shell leaves as it is. */
+/** Words that a shell takes as they are. */
 const PLAIN = /^[\w./:=,@+-]+$/;
 
-/** For a POSIX shell: nothing inside is read by it. */
+/** Quotes a text for a POSIX shell, so that the shell expands nothing in it. */
 function quoted(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }

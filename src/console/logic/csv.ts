@@ -1,4 +1,5 @@
-// A table as CSV (RFC 4180). A cell that a spreadsheet would run as a formula is prefixed, as in the product's exports.
+// Writes a table as CSV (RFC 4180). A cell that a spreadsheet would run as a formula gets the prefix ', as it does in
+// the gateway's own exports.
 
 import type { Count } from './format.ts';
 

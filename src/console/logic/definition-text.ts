@@ -1,10 +1,11 @@
-// A definition as people edit it: JSON, indented, and what is wrong with it before it is sent.
+// The text of a policy's definition in its editor: writes it as indented JSON, reads it back, and says where it is not
+// valid JSON.
 
 type ReadDefinition<T> =
   | { readonly ok: true; readonly definition: T }
   | { readonly ok: false; readonly problem: string };
 
-/** As the documentation has them; the database keeps members in an order of its own. Others stand behind. */
+/** The order of members in the documentation; other members follow. The database does not keep the order. */
 const ORDER = [
   'name',
   'id',
@@ -22,7 +23,7 @@ const ORDER = [
 ];
 const LINE_MAX = 100;
 
-/** What fits a line stands on one. */
+/** Objects and lists that fit within a line are written on one line. The outermost never is. */
 export function writeDefinition(definition: object): string {
   return written(definition, '');
 }
@@ -53,7 +54,7 @@ function membersOf(value: object): [string, unknown][] {
     .toSorted(([one], [other]) => placeOf(one) - placeOf(other));
 }
 
-/** Whether it is a good definition is the gateway's to say. */
+/** Checks only that the text is a JSON object. The gateway checks the definition. */
 export function readDefinition<T extends object>(text: string): ReadDefinition<T> {
   let read: unknown;
   try {
@@ -66,7 +67,7 @@ export function readDefinition<T extends object>(text: string): ReadDefinition<T
     : { ok: false, problem: 'It must be an object: { ... }' };
 }
 
-/** Engines name the position; people look for the line. */
+/** The line of a syntax error, if the engine's message has only the position. */
 function lineOf(text: string, message: string): string {
   const position = /position (\d+)/.exec(message)?.[1];
   if (position === undefined || message.includes('line ')) return '';

@@ -1,7 +1,7 @@
-// JSON with numbers as they are written, where a float would round them: amounts of a generation's record, and counts
-// beyond 2^53, which a provider may claim to have used.
+// Parses JSON without rounding the numbers that a float cannot hold: the amounts of a generation's record, and counts
+// beyond 2^53, which a provider may report.
 
-/** `names`: the fields whose numbers stay texts, wherever they are. */
+/** Parses the fields `names`, at any depth, as texts with the digits of the JSON. */
 export function parseWithAmounts(json: string, names: readonly string[]): unknown {
   const pattern = new RegExp(`("(?:${names.join('|')})"\\s*:\\s*)(-?\\d+(?:\\.\\d+)?(?:[eE][+-]?\\d+)?)`, 'g');
   return JSON.parse(json.replace(pattern, '$1"$2"'));
@@ -9,7 +9,7 @@ export function parseWithAmounts(json: string, names: readonly string[]): unknow
 
 const LONG_INTEGER = /[:,[]\s*-?\d{16,}\s*[,}\]]/;
 
-/** Integers that no float holds are bigints, where the browser tells a number's text; all else as JSON.parse has it. */
+/** Parses integers beyond 2^53 as bigints. A browser that does not tell a number's source text rounds them. */
 export function parseWithCounts(json: string): unknown {
   return LONG_INTEGER.test(json)
     ? JSON.parse(json, exactInteger as (name: string, value: unknown) => unknown)

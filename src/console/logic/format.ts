@@ -1,6 +1,5 @@
-// How figures, moments and names are written. Amounts stay decimal texts: no float touches money.
+// Formats figures, moments and names for display. Amounts of money stay decimal texts and never become floats here.
 
-/** null: not known, which is not 0. */
 const UNKNOWN = 'not known';
 const NONE = '–';
 
@@ -8,19 +7,19 @@ const WHOLE = new Intl.NumberFormat('en-US');
 const RATE = new Intl.NumberFormat('en-US', { minimumFractionDigits: 1, maximumFractionDigits: 1 });
 const COMPACT = new Intl.NumberFormat('en-US', { notation: 'compact', maximumFractionDigits: 1 });
 
-/** One beyond 2^53 comes as a bigint. */
+/** A count beyond 2^53 is a bigint (`parseWithCounts`). */
 export type Count = number | bigint;
 
 export function whole(value: Count | null | undefined): string {
   return value === null || value === undefined ? NONE : WHOLE.format(value);
 }
 
-/** So many a second. */
+/** A number per second, with one digit after the point. */
 export function rate(value: number): string {
   return RATE.format(value);
 }
 
-/** 12,345 as 12.3K: where the exact figure stands beside it or in the table. */
+/** 12,345 as 12.3K. For places where the exact figure is beside it or in the table. */
 export function compact(value: Count | null | undefined): string {
   if (value === null || value === undefined) return NONE;
   return value < 10_000 ? WHOLE.format(value) : COMPACT.format(value);
@@ -31,23 +30,23 @@ export function sumOfCounts(one: Count, other: Count): Count {
   return Number.isSafeInteger(Number(sum)) ? Number(sum) : sum;
 }
 
-/** The same at an axis, where there are no halves of requests. */
+/** A count on an axis. A tick between two whole numbers has no label. */
 export function countTick(value: number): string {
   return Number.isInteger(value) ? compact(value) : '';
 }
 
-/** Dollars at an axis. */
+/** Dollars on an axis. */
 export function dollarTick(value: number): string {
   return `$${value < 1 ? value.toPrecision(1) : compact(value)}`;
 }
 
-/** A duration at an axis, whose parts of a millisecond say nothing, and where minutes and seconds have no room. */
+/** A duration on an axis. Parts of a millisecond have no label; minutes are written as seconds, which are shorter. */
 export function durationTick(ms: number): string {
   if (ms > 0 && ms < 1) return '';
   return ms < 59_950 ? duration(ms) : `${WHOLE.format(Math.round(ms / 1000))} s`;
 }
 
-/** A share of 1. */
+/** A share between 0 and 1 as a percentage. */
 export function percent(share: number | null | undefined, digits = 1): string {
   return share === null || share === undefined ? UNKNOWN : `${(share * 100).toFixed(digits)} %`;
 }
@@ -55,7 +54,7 @@ export function percent(share: number | null | undefined, digits = 1): string {
 /** Milliseconds, in the unit that reads best. */
 export function duration(ms: number | null | undefined): string {
   if (ms === null || ms === undefined) return NONE;
-  // Units change where the figure does once it is rounded: no 1000 ms, no 60.0 s, no 1 min 60 s.
+  // The limits allow for rounding, so that 1000 ms, 60.0 s and 1 min 60 s are never shown.
   if (ms < 999.5) return `${Math.round(ms)} ms`;
   if (ms < 59_950) return `${(ms / 1000).toFixed(ms < 9_995 ? 2 : 1)} s`;
   const seconds = Math.round(ms / 1000);
@@ -65,8 +64,8 @@ export function duration(ms: number | null | undefined): string {
 const AMOUNT = /^(-?)(\d+)(?:\.(\d+))?$/;
 
 /**
- * Dollars as a decimal text, rounded half up: two digits after the point, more where the amount is small. `exact`
- * leaves every digit.
+ * Formats dollars from a decimal text, rounded half up to two digits after the point, or to more where the amount is
+ * small. With `exact` every digit stays.
  */
 export function dollars(amount: string | null | undefined, { exact = false } = {}): string {
   if (amount === null || amount === undefined) return NONE;
@@ -90,7 +89,7 @@ function grouped(units: string): string {
   return units.replace(/\B(?=(\d{3})+(?!\d))/g, ',');
 }
 
-/** For the length of a bar and the order of rows, and nothing that is shown. */
+/** An amount as a float. Use it for the length of a bar or the order of rows, never for a figure that is shown. */
 export function lengthOf(amount: string | number | null | undefined): number {
   return Number(amount ?? 0);
 }
@@ -111,7 +110,7 @@ export function moment(iso: string | null | undefined, timeZone: string, seconds
   return momentFormat(timeZone, seconds).format(at);
 }
 
-/** Made once for a zone: to make one costs more than the rest of a row. */
+/** Formats are kept by time zone, because making one costs more than the rest of a table's row. */
 const momentFormats = new Map<string, Intl.DateTimeFormat>();
 
 function momentFormat(timeZone: string, seconds: boolean): Intl.DateTimeFormat {
@@ -131,7 +130,7 @@ function momentFormat(timeZone: string, seconds: boolean): Intl.DateTimeFormat {
   return made;
 }
 
-/** How long ago, or in how long, in words; `now` is passed in. */
+/** How long ago a moment was, or in how long it will be: `5 min ago`, `in 2 days`. */
 export function distance(iso: string | null | undefined, nowMs: number): string {
   if (iso === null || iso === undefined) return 'never';
   const seconds = Math.round((nowMs - new Date(iso).getTime()) / 1000);
@@ -149,7 +148,7 @@ export function distance(iso: string | null | undefined, nowMs: number): string 
 
 export type Granularity = 'day' | 'hour' | 'second';
 
-/** The start of a bucket, as short as an axis needs it. The server has formed it in the zone. */
+/** The start of a bucket as a short label. The server writes bucket starts in the time zone of the report. */
 export function bucketLabel(bucket: string, granularity: Granularity): string {
   if (granularity === 'second') return bucket.slice(11, 19);
   const [, month = '', day = '', hour = ''] = /^\d{4}-(\d\d)-(\d\d)(?:T(\d\d))?/.exec(bucket) ?? [];
@@ -157,7 +156,7 @@ export function bucketLabel(bucket: string, granularity: Granularity): string {
   return granularity === 'day' ? date : `${date} ${hour}:00`;
 }
 
-/** Of all buckets of an axis: an hour that the clocks have twice, or a day that begins twice, names its offset. */
+/** The labels of an axis. Hours that would have the same label, where the clocks go back, name their UTC offset. */
 export function bucketLabels(buckets: readonly string[], granularity: Granularity): string[] {
   const labels = buckets.map((bucket) => bucketLabel(bucket, granularity));
   const seen = new Map<string, number>();
@@ -169,17 +168,17 @@ export function bucketLabels(buckets: readonly string[], granularity: Granularit
 
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
 
-/** A name that somebody has given, within a sentence: whichever way it is written, the sentence stays as it is. */
+/** Quotes a user's name for something within a sentence. Isolates keep a right-to-left name from reordering it. */
 export function quoted(name: string): string {
   return `“\u2068${name}\u2069”`;
 }
 
-/** `requests_per_minute` in words. */
+/** `requests_per_minute` as `requests per minute`. */
 export function spaced(name: string): string {
   return name.replaceAll('_', ' ');
 }
 
-/** The same at the beginning of a line. */
+/** `requests_per_minute` as `Requests per minute`. */
 export function sentence(name: string): string {
   return name.charAt(0).toUpperCase() + spaced(name).slice(1);
 }

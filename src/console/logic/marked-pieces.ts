@@ -1,11 +1,11 @@
-// A text cut where something was found in it.
+// Cuts a text into the pieces that guardrails found and the pieces between them.
 
 export interface Piece {
   readonly piece: string;
   readonly isFound: boolean;
 }
 
-/** Findings may overlap; `start` and `end` count UTF-16 units of the text. */
+/** `start` and `end` count UTF-16 code units. Findings may overlap. */
 export function markedPieces(
   text: string,
   findings: readonly { readonly start: number; readonly end: number }[],

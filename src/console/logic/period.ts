@@ -1,5 +1,5 @@
-// The window of a report as it stands in the address: a name such as `7d`, or two dates. The days are those of the
-// chosen zone; what falls on which day is the server's to say.
+// Turns the window in the address, a name such as `7d` or two dates, into the first and last day of a report. Days are
+// days of the chosen time zone. The server decides which requests belong to a day.
 
 export interface Period {
   readonly start: string;
@@ -18,7 +18,7 @@ export const DEFAULT_PERIOD = '30d';
 
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
 const DAY_MS = 86_400_000;
-/** As the server's own default. */
+/** Windows up to this length are reported by hour, as by the server's own default. */
 const HOURLY_DAYS_MAX = 3;
 
 export function periodOf(params: { range?: string; from?: string; to?: string }, now: Date, timeZone: string): Period {
@@ -30,7 +30,7 @@ export function periodOf(params: { range?: string; from?: string; to?: string },
   return { start: addDays(end, 1 - days), end, granularity: granularityOf(days) };
 }
 
-/** The window of the same length just before. */
+/** The window of the same length that ends the day before this one begins. */
 export function periodBefore({ start, end, granularity }: Period): Period {
   const days = daysBetween(start, end);
   return { start: addDays(start, -days), end: addDays(start, -1), granularity };
@@ -40,12 +40,12 @@ function granularityOf(days: number): 'hour' | 'day' {
   return days <= HOURLY_DAYS_MAX ? 'hour' : 'day';
 }
 
-/** One that the calendar has: an address may say anything. */
+/** Whether the calendar has this date. The text comes from the address, which may hold anything. */
 function isDate(text: string): boolean {
   return DATE.test(text) && !Number.isNaN(Date.parse(text)) && addDays(text, 0) === text;
 }
 
-/** Both included. */
+/** The number of days, with both the first and the last. */
 function daysBetween(start: string, end: string): number {
   return Math.round((Date.parse(end) - Date.parse(start)) / DAY_MS) + 1;
 }

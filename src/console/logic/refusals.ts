@@ -1,4 +1,4 @@
-// What a reader can do about a refusal, by its status.
+// Advice on what a person can do about a refusal, by its HTTP status.
 
 export interface Advice {
   readonly title: string;
@@ -8,13 +8,13 @@ export interface Advice {
 
 const MAY_BE_DONE = 'What was sent may have been done all the same: look before you send it again.';
 
-/** The words where no answer came, or `broken` one; a change that was sent may have been made. */
+/** The message where no answer came (`none`) or its body was cut off (`broken`). A change may have been made then. */
 export function noAnswer(method: string, how: 'none' | 'broken'): string {
   const words = how === 'none' ? 'The gateway does not answer. Is it running?' : 'The answer broke off.';
   return method === 'get' ? words : `${words} ${MAY_BE_DONE}`;
 }
 
-/** `permission`: what the screen needs. */
+/** `status` 0: no answer came. `permission`: the permission that the screen needs. */
 export function adviceOn(status: number, permission: string): Advice {
   if (status === 0)
     return {

@@ -1,4 +1,4 @@
-// Why a model served, in sentences (spec 2.4, 3.2).
+// Explains in sentences why a model served a request (spec 2.4, 3.2).
 
 export interface RouteFacts {
   readonly tier?: string;
@@ -26,7 +26,7 @@ export const REASONS: Readonly<Record<string, string>> = {
   continuation: 'Continues a response',
 };
 
-/** `model`: the one that served. */
+/** `model` is the model that served. */
 export function routeInWords(route: RouteFacts, model: string | null): string[] {
   const words = [reasonInWords(route)];
   if (route.cached)

@@ -1,5 +1,5 @@
-// The axis of the routing report, which names only the buckets that have requests: the hours or days in between are
-// empty, and are drawn so.
+// The time axis of the routing report. The report names only the buckets that have requests; this adds the empty hours
+// or days between them.
 
 const HOUR_MS = 3_600_000;
 
@@ -11,7 +11,7 @@ interface Report {
   readonly series: readonly { readonly bucket: string }[];
 }
 
-/** Starts of the buckets as the server writes them. */
+/** The starts of all buckets in order. An empty day is written as its date alone, an empty hour as the server would. */
 export function bucketsOf(report: Report): string[] {
   const { granularity, start_date: start, end_date: end, time_zone: timeZone, series } = report;
   const known = [...new Set(series.map(({ bucket }) => bucket))].sort(
@@ -47,7 +47,7 @@ function withMissingHours(known: readonly string[], timeZone: string): string[] 
   return all;
 }
 
-/** `+02:00`, or `Z`: on the day on which the clocks change there are two. */
+/** The offset of a time zone at a moment: `+02:00`, or `Z`. On a day on which the clocks change there are two. */
 function offsetAt(atMs: number, offsets: Intl.DateTimeFormat): string {
   const name = offsets.formatToParts(atMs).find(({ type }) => type === 'timeZoneName')?.value ?? '';
   return /[+-](?!00:00)\d\d:\d\d/.exec(name)?.[0] ?? 'Z';
@@ -65,7 +65,7 @@ interface Policy {
   readonly first_used_at: string;
 }
 
-/** In which bucket a version of a policy was first used. */
+/** Marks the bucket in which each policy version was first used. A first use in the first bucket or before has none. */
 export function marksOf(policies: readonly Policy[], buckets: readonly string[]): { index: number; name: string }[] {
   return policies.flatMap(({ policy, version, first_used_at: at }) => {
     const later = buckets.findIndex((bucket) => Date.parse(bucket) > Date.parse(at));

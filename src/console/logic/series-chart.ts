@@ -1,4 +1,4 @@
-// A report's series as what a chart draws: one value for each of the buckets that the server has formed.
+// Turns the series and groups of a report into the series and names of a chart.
 
 import type { Series } from './chart-scale.ts';
 
@@ -6,7 +6,7 @@ interface Point {
   readonly bucket: string;
 }
 
-/** A bucket without a point has no requests. */
+/** One value for each bucket. A bucket without a point has no requests, and its value is null. */
 export function seriesOf<P extends Point>(
   name: string,
   buckets: readonly string[],
@@ -21,7 +21,7 @@ function pointValue<P>(point: P | undefined, valueOf: (point: P) => number | nul
   return point === undefined ? null : valueOf(point);
 }
 
-/** What a bucket holds of a group that is shown, as its own key. */
+/** The name of a group; without a name its id, or `no team` and the like; `all` where nothing is grouped. */
 export function nameOfGroup(group: object): string {
   const members = group as Readonly<Record<string, string | number | null | undefined>>;
   for (const name of ['model', 'provider', 'organization', 'team', 'user', 'api_key', 'tag', 'status']) {

@@ -1,5 +1,4 @@
-// What a reader can do when a sign-in by an OpenID provider failed, by the word that the gateway sends the browser
-// back with.
+// Explains why a sign-in at an OpenID provider failed, by the code with which the gateway sends the browser back.
 
 const WORDS = new Map(
   Object.entries({
@@ -14,7 +13,7 @@ const WORDS = new Map(
   }),
 );
 
-/** null: nothing went wrong. */
+/** null for null: the sign-in did not fail. */
 export function signInProblem(word: string | null): string | null {
   return word === null ? null : (WORDS.get(word) ?? 'The sign-in failed. Begin it again.');
 }

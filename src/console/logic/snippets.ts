@@ -1,4 +1,4 @@
-// Settings of clients for this gateway, as docs/clients.md has them.
+// Settings that point clients to this gateway. docs/clients.md has the same.
 
 export interface Snippet {
   readonly name: string;

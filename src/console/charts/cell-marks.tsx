@@ -1,9 +1,9 @@
-// Small pictures inside tables: a rate with its interval, a stretch of time, a shaded share.
+// Small pictures in cells of tables: a rate with its interval, a span of time, a shaded share.
 
 import { interval } from '../logic/chart-scale.ts';
 import { percent } from '../logic/format.ts';
 
-/** A rate as a dot with its 95 % interval: few requests make it wide. */
+/** A rate as a dot with its 95 % interval, which is wide for few trials. The scale goes from 0 to `max`. */
 export function RateDot({
   hits,
   trials,
@@ -31,7 +31,7 @@ export function RateDot({
   );
 }
 
-/** All in milliseconds since the same moment. */
+/** Milliseconds since the same moment. */
 interface StretchProps {
   readonly fromMs: number;
   readonly toMs: number;
@@ -39,7 +39,7 @@ interface StretchProps {
   readonly windowEndMs: number;
 }
 
-/** From its beginning to its end, within the window. */
+/** A span of time as a bar within a window. */
 export function Stretch({ fromMs, toMs, windowStartMs, windowEndMs }: StretchProps) {
   const whole = Math.max(1, windowEndMs - windowStartMs);
   const at = (ms: number) => Math.max(0, Math.min(100, ((ms - windowStartMs) / whole) * 100));
@@ -57,7 +57,7 @@ export function Stretch({ fromMs, toMs, windowStartMs, windowEndMs }: StretchPro
   );
 }
 
-/** A cell of a heat map: the share as text, its shade beside it. */
+/** A cell of a heat map: the share as text, on a background that is stronger for a higher share. */
 export function HeatCell({ share }: { readonly share: number | null }) {
   if (share === null) return <span class="muted">–</span>;
   return (

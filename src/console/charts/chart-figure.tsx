@@ -1,4 +1,4 @@
-// The frame of every chart: a figure with a legend, keys to move through it, a readout that is spoken, the same as a
+// The frame of every chart: title, legend, movement by arrow keys, a readout for screen readers, and the same data as a
 // table, as CSV and as a command.
 
 import type { ComponentChildren } from 'preact';
@@ -11,22 +11,22 @@ import { saveFile } from '../state/save-file.ts';
 export interface ChartProps<Row> {
   readonly title: string;
   readonly note?: ComponentChildren;
-  /** What asks for the same at a terminal. */
+  /** The command that asks for the same data at a terminal. */
   readonly command: string;
   readonly columns: readonly Column<Row>[];
   readonly rows: readonly Row[];
-  /** Points along the axis. */
+  /** The number of points along the axis. */
   readonly points: number;
-  /** What stands at one of them, in words. */
+  /** The values at a point, in words. */
   readonly say: (index: number) => string;
   readonly legend?: readonly string[];
-  /** What stands for a series in it. */
+  /** The mark of a series in the legend. */
   readonly mark?: 'bar' | 'line';
   readonly isLoading?: boolean;
-  /** There is nothing to draw, and it is said. */
+  /** All values are empty or zero; the readout says so. */
   readonly isEmpty?: boolean;
   readonly height?: number;
-  /** Opens the requests that are behind a point. */
+  /** Opens the requests of a point. */
   readonly onPick?: (index: number) => void;
   readonly draw: (size: {
     readonly width: number;
@@ -124,7 +124,7 @@ function Plot<Row>({ title, points, say, draw, onPick, isEmpty, height = 220, in
   );
 }
 
-/** undefined: not a key of the chart. */
+/** The point after a key press; null is no point, undefined a key that the chart does not use. */
 function indexAfter(key: string, at: number | null, points: number): number | null | undefined {
   if (key === 'ArrowRight') return Math.min(points - 1, (at ?? -1) + 1);
   if (key === 'ArrowLeft') return Math.max(0, (at ?? points) - 1);
@@ -152,7 +152,7 @@ interface LegendProps {
   readonly mark: 'bar' | 'line';
 }
 
-/** Colour and pattern: neither alone tells series apart for everybody. */
+/** Series differ by colour and by pattern, because colour alone does not tell them apart for everybody. */
 function Legend({ names, mark }: LegendProps) {
   return (
     <ul class="legend">
@@ -175,7 +175,7 @@ function Legend({ names, mark }: LegendProps) {
   );
 }
 
-/** The patterns that every chart fills with; once in a page. */
+/** The fill patterns of all charts. The page contains them once. */
 export function Hatches() {
   return (
     <svg width="0" height="0" class="unseen" aria-hidden="true">

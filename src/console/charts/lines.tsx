@@ -1,4 +1,4 @@
-// Lines along time: latency, or what was spent against what the strongest model would have cost, the gap shaded.
+// A chart of lines over time. The gap between the first two lines can be shaded.
 
 import { area, line } from 'd3-shape';
 import { highest, plotFrame, type Scale, scaleOf } from '../logic/chart-scale.ts';
@@ -7,7 +7,7 @@ import { ChartFigure } from './chart-figure.tsx';
 import { Axes, figureOf, Marks, type TimeChartProps } from './stacked-bars.tsx';
 
 interface LinesProps extends TimeChartProps {
-  /** Shades what lies between the first two. */
+  /** Shades the area between the first two lines. */
   readonly isGapShaded?: boolean;
 }
 
@@ -69,7 +69,7 @@ export function Lines(props: LinesProps) {
   );
 }
 
-/** Points without a neighbour, of which no line can be seen. */
+/** Points without a neighbour. A line through a single point is invisible, so these get a circle. */
 function alone(values: readonly (number | null)[]): number[] {
   const isThere = (index: number): boolean => values[index] != null;
   return [...values.keys()].filter((index) => isThere(index) && !isThere(index - 1) && !isThere(index + 1));

@@ -1,4 +1,4 @@
-// Stacked bars along time: requests by tier, cost by model.
+// A chart of stacked bars over time, and what all charts over time share: axes, marks, table, readout and legend.
 
 import type { ComponentChildren } from 'preact';
 import { useMemo } from 'preact/hooks';
@@ -23,12 +23,12 @@ export interface TimeChartProps {
   readonly granularity: Granularity;
   readonly series: readonly Series[];
   readonly show: (value: number) => string;
-  /** What the server said of a bucket and series, to the digit. */
+  /** The exact value of a series in a bucket, with every digit of the server's answer. */
   readonly exact?: (index: number, series: number) => string;
   readonly axis: (value: number) => string;
   readonly isLoading?: boolean;
   readonly height?: number;
-  /** Buckets at which something began, such as a version of a policy. */
+  /** Marks at buckets in which something began, such as a policy version. */
   readonly marks?: readonly { readonly index: number; readonly name: string }[];
   readonly onPick?: (index: number) => void;
 }
@@ -124,7 +124,7 @@ interface BucketRow {
   readonly index: number;
 }
 
-/** What every chart along time has in common: its table, its words, its legend. */
+/** The table, readout and legend of a chart over time. `absent` is written where a bucket has no value. */
 export function figureOf(
   props: TimeChartProps,
   show: (value: number) => string,

@@ -1,4 +1,4 @@
-// The sign of the product.
+// The logo.
 
 export function BrandMark() {
   return (

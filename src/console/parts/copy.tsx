@@ -1,4 +1,4 @@
-// Copies a text, and says that it did.
+// A button that copies a text and confirms it, and a block of code with such a button.
 
 import { useState } from 'preact/hooks';
 

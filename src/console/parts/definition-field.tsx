@@ -1,4 +1,4 @@
-// A field in which a definition is edited as JSON; what cannot be read is said below it.
+// A field in which a policy's definition is edited as JSON, with the syntax error below it.
 
 import { useId } from 'preact/hooks';
 
@@ -6,7 +6,7 @@ interface DefinitionFieldProps {
   readonly label: string;
   readonly text: string;
   readonly onText: (text: string) => void;
-  /** What is wrong with the text; null: nothing. */
+  /** Why the text cannot be read; null if it can. */
   readonly problem: string | null;
 }
 

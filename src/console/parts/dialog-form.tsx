@@ -1,4 +1,4 @@
-// A dialog with fields that are sent, and a secret that is shown once.
+// A dialog with a form, and a dialog that shows a secret once.
 
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';

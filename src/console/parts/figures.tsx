@@ -23,7 +23,7 @@ export function Stats({ children }: { readonly children: ComponentChildren }) {
   return <dl class="stats">{children}</dl>;
 }
 
-/** In the place of a figure that is on its way. */
+/** Stands in for a figure that is still loading. */
 export function Coming() {
   return <span aria-busy="true">…</span>;
 }
@@ -34,7 +34,7 @@ export function Badge({ tone = 'plain', children }: { readonly tone?: Tone; read
   return <span class={`badge ${tone}`}>{children}</span>;
 }
 
-/** A bar in a table: the figure stands beside it, so it says nothing by itself. */
+/** A bar in a table. It is hidden from screen readers, because the figure is beside it. */
 export function Bar({ share, series = 0 }: { readonly share: number; readonly series?: number }) {
   const width = Math.max(0, Math.min(1, Number.isFinite(share) ? share : 0));
   return (
@@ -45,7 +45,7 @@ export function Bar({ share, series = 0 }: { readonly share: number; readonly se
   );
 }
 
-/** How much of a limit is used: its tone says more than its length. */
+/** How much of a limit is used, as a bar that changes colour from 80 % and from 95 %. */
 export function Gauge({ used, label }: { readonly used: number; readonly label: string }) {
   const share = Math.max(0, Math.min(1, Number.isFinite(used) ? used : 0));
   const tone = share >= 0.95 ? 'bad' : share >= 0.8 ? 'warn' : 'good';

@@ -1,4 +1,4 @@
-// Fields, dialogs, and sending what they hold.
+// Form fields, dialogs, and the state of sending a form.
 
 import type { ComponentChildren, InputHTMLAttributes } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
@@ -94,7 +94,7 @@ export interface Submission<T> {
   readonly run: (send: () => Promise<Answer<T>>) => Promise<void>;
 }
 
-/** Sends once at a time; `then` gets what came back. */
+/** The state of sending a form. A second `run` while one is under way does nothing. `then` gets a successful answer. */
 export function useSubmit<T>(then: (data: T) => void): Submission<T> {
   const [isBusy, setBusy] = useState(false);
   const [refusal, setRefusal] = useState<Refusal | null>(null);
@@ -128,14 +128,14 @@ export function Said({ refusal }: { readonly refusal: Refusal | null }) {
 
 interface DialogProps {
   readonly title: string;
-  /** Without it only what is in it closes it. */
+  /** Without `onClose` neither Escape nor a click closes the dialog; its content has to offer a way out. */
   readonly onClose?: () => void;
   readonly children: ComponentChildren;
-  /** Beside the page instead of over it; a click beside it closes it. */
+  /** A panel at the side of the page. A click outside closes it. */
   readonly isPanel?: boolean;
 }
 
-/** The browser's own dialog: it keeps the focus, closes on Escape, and gives the focus back. */
+/** The browser's modal dialog. The browser keeps the focus inside, closes it on Escape, and gives the focus back. */
 export function Dialog({ title, onClose, children, isPanel = false }: DialogProps) {
   const isKept = onClose === undefined;
   const element = useRef<HTMLDialogElement>(null);
@@ -151,13 +151,13 @@ export function Dialog({ title, onClose, children, isPanel = false }: DialogProp
       class={isPanel ? 'panel' : undefined}
       aria-labelledby={id}
       onClose={({ currentTarget }) => {
-        // One that was taken away is closed, too, and nobody has closed it.
+        // Removing the dialog from the page closes it, too. Then nobody has asked to close it.
         if (!currentTarget.isConnected) return;
         if (isKept) currentTarget.showModal();
         else onClose();
       }}
       onCancel={(event) => isKept && event.preventDefault()}
-      // A text may be marked from inside to outside: only a click that began outside is one.
+      // Selecting text may begin inside and end outside. Only a press that begins outside closes the panel.
       onPointerDown={(event) => isPanel && event.target === element.current && onClose?.()}
     >
       <div class="dialog-body">
@@ -184,7 +184,7 @@ interface ConfirmProps {
   readonly onClose: () => void;
 }
 
-/** Asks before something that cannot be taken back. */
+/** Asks before an action that cannot be undone, and sends it. */
 export function Confirm({ title, children, verb, send, onDone, onClose }: ConfirmProps) {
   const { isBusy, refusal, run } = useSubmit<unknown>(() => {
     onDone();

@@ -1,4 +1,4 @@
-// A link inside the console, and one that another tab can open.
+// A link to a screen. A plain click changes the screen without loading the page; other clicks are the browser's.
 
 import type { ComponentChildren } from 'preact';
 import { go, hrefOf, type Params } from '../state/address.ts';

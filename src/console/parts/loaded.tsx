@@ -1,4 +1,4 @@
-// Draws what was read, or says why there is nothing: loading, empty, refused, away.
+// Shows loaded data, or that it is loading, empty or refused.
 
 import type { ComponentChildren } from 'preact';
 import type { Refusal } from '../api.ts';
@@ -9,10 +9,10 @@ import { Said } from './form.tsx';
 
 interface LoadedProps<T> {
   readonly load: Load<T>;
-  /** What the screen needs, as the permission is called. */
+  /** The name of the permission that the data needs, for the advice on a refusal. */
   readonly permission: string;
   readonly isEmpty?: (data: T) => boolean;
-  /** What would fill it. */
+  /** Shown where there is no data: what would fill it. */
   readonly empty?: ComponentChildren;
   readonly children: (data: T) => ComponentChildren;
 }
@@ -43,7 +43,7 @@ export function Empty({ children }: { readonly children: ComponentChildren }) {
   return <div class="empty">{children}</div>;
 }
 
-/** Below a listing: reads what comes after it. */
+/** The button below a listing that loads the next pages. It is gone once the listing is complete. */
 export function MoreButton({ more, name = 'More' }: { readonly more: Pages<unknown>['more']; readonly name?: string }) {
   if (more.read === null) return null;
   return (

@@ -1,4 +1,4 @@
-// A list that an administrator changes: read, drawn as a table, read again after each change.
+// A card with a listing as a table, the actions on its rows, and their removal after a question.
 
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
@@ -12,7 +12,7 @@ import { type Column, Table } from './table.tsx';
 
 export interface Removal<Row> {
   readonly verb: string;
-  /** What is asked before. */
+  /** The text of the question before the removal. */
   readonly ask: (row: Row) => string;
   readonly send: (row: Row) => Promise<Answer<unknown>>;
   readonly isFor?: (row: Row) => boolean;

@@ -1,4 +1,4 @@
-// The models of the catalog, and the choice of one that answers in text: auto routing first.
+// Loads the catalog's models, and offers a choice of those that answer in text, with auto routing first.
 
 import type { ComponentChildren } from 'preact';
 import type { AnswerOf } from '../api.ts';
@@ -9,7 +9,7 @@ import { Loaded } from './loaded.tsx';
 
 export type Model = AnswerOf<'/v1/models'>['data'][number];
 
-/** Draws what needs the catalog's models, of which there is at least one. */
+/** Renders `children` with the catalog's models once they are loaded, if there is at least one. */
 export function WithModels({ children }: { readonly children: (models: readonly Model[]) => ComponentChildren }) {
   const models = useRead('/v1/models');
   return (
@@ -26,7 +26,7 @@ export function WithModels({ children }: { readonly children: (models: readonly 
 
 interface ModelChoiceProps {
   readonly models: readonly Model[];
-  /** Only models that are served on this API. */
+  /** Offers only models that are served on this API. */
   readonly api?: Model['apis'][number];
   readonly value: string;
   readonly onValue: (model: string) => void;

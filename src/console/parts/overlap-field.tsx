@@ -1,4 +1,4 @@
-// For how long a secret that is replaced is still good.
+// A field for how long a replaced secret stays valid.
 
 import { SelectField } from './form.tsx';
 

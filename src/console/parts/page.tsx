@@ -1,4 +1,4 @@
-// The frame of a screen: its name, what it is for, its tools, and the same as a command.
+// The frame of a screen (title, purpose, tools, commands that show the same), and the card, of which screens are made.
 
 import type { ComponentChildren } from 'preact';
 import { useEffect } from 'preact/hooks';
@@ -8,7 +8,7 @@ interface PageProps {
   readonly title: string;
   readonly lead?: ComponentChildren;
   readonly tools?: ComponentChildren;
-  /** What the screen shows, as lines for a terminal. */
+  /** Commands for a terminal that show what the screen shows. */
   readonly commands?: readonly string[];
   readonly children: ComponentChildren;
 }

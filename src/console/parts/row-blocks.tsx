@@ -1,23 +1,23 @@
-// The rows of a long table, block by block: only those near the window are in the page, the others are as much empty
-// height.
+// The rows of a long table in blocks. Only blocks near the visible part of the page are rendered; every other block is
+// an empty row of the same height.
 
 import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 
-/** A table of no more rows is drawn as it is: a page of requests is. */
+/** A table of up to this many rows is rendered whole. A page of 50 requests is. */
 export const WHOLE_ROWS_MAX = 60;
 const BLOCK_ROWS = 40;
-/** How high a row is taken to be before one was measured. */
+/** The height of a row until the first block has been measured. */
 const USUAL_ROW_PX = 40;
-/** Drawn ahead, above and below: half a window's height. */
+/** Blocks are rendered half a window's height ahead, above and below. */
 const AHEAD = '50% 0px';
 
 interface RowBlocksProps {
   readonly count: number;
-  /** Cells of a row. */
+  /** The number of cells in a row. */
   readonly cells: number;
   readonly rowAt: (index: number) => VNode;
-  /** A row that is as wide as any, so that columns keep their widths whichever rows are in the page. */
+  /** Cells as wide as the widest of each column. They keep the widths of columns whichever rows are rendered. */
   readonly widest: ComponentChildren;
 }
 
@@ -48,7 +48,7 @@ export function RowBlocks({ count, cells, rowAt, widest }: RowBlocksProps) {
 
 type Watch = (element: Element, tell: (entry: IntersectionObserverEntry) => void) => () => void;
 
-/** One observer for all blocks of a table. */
+/** One observer tells all blocks of a table whether they are near the visible part. */
 function useNearness(): Watch {
   const [{ observer, watch }] = useState(() => {
     const listeners = new Map<Element, (entry: IntersectionObserverEntry) => void>();
@@ -80,7 +80,7 @@ interface BlockProps extends Omit<RowBlocksProps, 'count' | 'widest'> {
   readonly onMeasured?: (rowPx: number) => void;
 }
 
-/** The block that has the focus stays, wherever the window is. */
+/** A block that has the focus stays rendered wherever the page is scrolled to, so that the focus is not lost. */
 function Block({ from, to, cells, rowAt, watch, usualRowPx, onMeasured }: BlockProps) {
   const element = useRef<HTMLTableSectionElement>(null);
   const rowPx = useRef<number | null>(null);

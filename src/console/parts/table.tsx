@@ -1,4 +1,4 @@
-// A table, and what a column of one is. Charts, exports and tables are made of the same columns.
+// A table and its columns. Tables, charts and CSV files use the same columns.
 
 import type { ComponentChildren } from 'preact';
 import { useMemo } from 'preact/hooks';
@@ -7,16 +7,16 @@ import { RowBlocks, WHOLE_ROWS_MAX } from './row-blocks.tsx';
 
 export interface Column<Row> {
   readonly name: string;
-  /** As it goes into CSV. */
+  /** The value in CSV. */
   readonly raw: (row: Row) => string | Count | null;
-  /** As it is shown; without it, as it is. */
+  /** The cell of the table; without `show` it is the raw value. */
   readonly show?: (row: Row) => ComponentChildren;
   readonly isNumber?: boolean;
-  /** Not on a narrow screen. */
+  /** Hidden in a narrow window. */
   readonly isExtra?: boolean;
 }
 
-/** A column of numbers that are all written in one way, `written`. */
+/** A column of numbers that `written` formats. */
 export function numberColumn<Row, Value extends string | Count | null | undefined>(
   name: string,
   valueOf: (row: Row) => Value,
@@ -31,12 +31,12 @@ interface TableProps<Row> {
   readonly columns: readonly Column<Row>[];
   readonly rows: readonly Row[];
   readonly keyOf?: (row: Row) => string;
-  /** What is done with a row, at its end. */
+  /** Buttons at the end of a row. */
   readonly actions?: (row: Row) => ComponentChildren;
   readonly isSelected?: (row: Row) => boolean;
 }
 
-/** More stand below each other, each with its name, where the window is narrow: nothing is cut off at its edge. */
+/** In a narrow window a table with more columns puts the cells of a row below each other, with their columns' names. */
 const NARROW_COLUMNS_MAX = 3;
 
 export function Table<Row>({ caption, columns, rows, keyOf, actions, isSelected }: TableProps<Row>) {
@@ -62,7 +62,7 @@ export function Table<Row>({ caption, columns, rows, keyOf, actions, isSelected 
     );
   };
   return (
-    // A region that scrolls can be reached by keyboard.
+    // The frame scrolls sideways, so it must be reachable by keyboard.
     <div class="table-frame" role="region" aria-label={caption} tabIndex={0}>
       <table
         class={isStacked ? `stacked${below % 3 === 0 ? ' in-three' : ''}` : undefined}
@@ -98,7 +98,7 @@ export function Table<Row>({ caption, columns, rows, keyOf, actions, isSelected 
   );
 }
 
-/** Columns go by their places: two series of a chart may have one name. */
+/** The key is the column's position, because two series of a chart may have the same name. */
 function cellOf<Row>(column: Column<Row>, row: Row, at: number) {
   return (
     <td key={at} class={classOf(column)} data-name={column.name}>
@@ -107,7 +107,7 @@ function cellOf<Row>(column: Column<Row>, row: Row, at: number) {
   );
 }
 
-/** Of each column the cell with the longest text. */
+/** For each column the cell with the longest text. */
 function WidestCells<Row>({ columns, rows }: Pick<TableProps<Row>, 'columns' | 'rows'>) {
   const widest = useMemo(() => columns.map(({ raw }) => longestOf(rows, raw)), [columns, rows]);
   return <>{columns.map((column, index) => cellOf(column, widest[index] as Row, index))}</>;

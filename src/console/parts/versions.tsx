@@ -1,4 +1,4 @@
-// The versions of a policy, with what each says in short, to take one into its editor; and what a draft changes.
+// The table of a policy's versions, from which one is taken into the editor; and the list of what a draft changes.
 
 import { changesOf } from '../logic/changes.ts';
 import { moment } from '../logic/format.ts';
@@ -14,7 +14,7 @@ interface Version {
 
 interface VersionsProps<Row extends Version> {
   readonly history: { readonly version: number; readonly versions: readonly Row[] };
-  /** What tells them apart, behind their number and time. */
+  /** Columns after the version's number and time. */
   readonly columns: readonly Column<Row>[];
   readonly note?: string;
   readonly onTake: (taken: Row) => void;
@@ -49,7 +49,7 @@ export function Versions<Row extends Version>({ history, columns, note, onTake }
   );
 }
 
-/** What is different, a line for each place. */
+/** One line for each difference. */
 export function Changes({ before, after }: { readonly before: object; readonly after: object }) {
   return (
     <span class="changes mono">

@@ -1,4 +1,4 @@
-// The tools above a report: whose numbers, from when to when, in which zone.
+// The tools above a report: whose usage it shows, for which window, in which time zone.
 
 import { useState } from 'preact/hooks';
 import { DEFAULT_PERIOD, isTimeZone, PERIODS } from '../logic/period.ts';
@@ -66,7 +66,7 @@ function RangeTool() {
   );
 }
 
-/** UTC, the browser's own, or any that somebody types. */
+/** Offers UTC, the browser's time zone, and any other by its name. */
 function ZoneTool() {
   const [isTyping, setTyping] = useState(false);
   const known = [...new Set(['UTC', OWN_ZONE, zone.value])];

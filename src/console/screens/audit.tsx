@@ -1,4 +1,4 @@
-// Who changed what: administrators of the organization see its own, those of the platform everything.
+// The audit log. Administrators see the organization's entries; administrators of the platform may see all entries.
 
 import { type AnswerOf, commandOf } from '../api.ts';
 import { changesOf } from '../logic/changes.ts';
@@ -33,12 +33,12 @@ const COLUMNS: readonly Column<Entry>[] = [
   },
 ];
 
-/** Ids as they stand beside everything else: by their beginning. */
+/** Shortens each UUID in a text to its first eight digits. */
 function shortened(text: string): string {
   return text.replace(/\b([0-9a-f]{8})(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/g, '$1');
 }
 
-/** The log keeps moments as milliseconds and ids whole; people read days, and ids by their beginning. */
+/** Makes a state of the log readable: `...AtMs` fields become dates in the chosen time zone, ids are shortened. */
 function readable(state: unknown): unknown {
   if (typeof state === 'string') return shortened(state);
   if (Array.isArray(state)) return state.map(readable);

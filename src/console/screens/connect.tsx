@@ -1,4 +1,4 @@
-// How a client is pointed at this gateway: agents, SDKs, curl, with a model of the catalog.
+// Settings that point clients (agents, SDKs, curl) to this gateway, for a model of the catalog; and the list of models.
 
 import { useState } from 'preact/hooks';
 import { commandOf } from '../api.ts';

@@ -1,4 +1,4 @@
-// What is left to do before the first request, with what is done ticked off.
+// The steps to a first request, with those that are done ticked off.
 
 import { Link } from '../parts/link.tsx';
 import { Card } from '../parts/page.tsx';

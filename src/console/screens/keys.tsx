@@ -1,4 +1,4 @@
-// Inference keys: made, rotated and revoked. A secret is shown once.
+// Inference keys: creating, rotating and revoking them. A secret is shown once.
 
 import { useState } from 'preact/hooks';
 import { type AnswerOf, call, commandOf } from '../api.ts';
@@ -21,7 +21,7 @@ import { Adder } from './people.tsx';
 type Team = AnswerOf<'/v1/admin/active-org/teams'>['data'][number];
 type Key = AnswerOf<'/v1/admin/active-org/keys'>['data'][number];
 
-/** The last day on which a key was used, by its id. */
+/** The last day on which each key was used, by the key's id. */
 type LastDays = ReadonlyMap<string, string> | 'coming' | 'not known';
 
 const columnsWith = (lastDays: LastDays): readonly Column<Key>[] => [
@@ -63,7 +63,7 @@ function KeyState({ of: key }: { readonly of: Key }) {
   return <Badge tone="good">active</Badge>;
 }
 
-/** Administrators see all keys of the organization, others their own. */
+/** Administrators see all keys of the organization, other members their own. */
 export function Keys() {
   const all = may('org.admin');
   const [path, one] = all
@@ -119,7 +119,7 @@ export function Keys() {
   );
 }
 
-/** By the reports of the last 30 days, which is what they go back to when they are asked for nothing else. */
+/** From the report by day, which without dates covers the last 30 days. */
 function useLastDays(isForAll: boolean): LastDays {
   const path = isForAll ? '/v1/admin/active-org/usage/daily' : '/v1/usage/me/daily';
   const { data, refusal } = useRead(path, { query: { group_by: 'api_key', time_zone: zone.value } });

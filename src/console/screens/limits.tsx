@@ -1,4 +1,4 @@
-// Limits and budgets of the organization, of a team, a member or a key: what is used, lent and left, and setting them.
+// The limits and budgets of the organization, a team, a member or a key: what is used, lent and left, and setting them.
 
 import { useState } from 'preact/hooks';
 import { type AnswerOf, addressOf, type BodyOf, call, commandOf } from '../api.ts';
@@ -19,9 +19,9 @@ import { Adder } from './people.tsx';
 
 const PATH = '/v1/admin/active-org/limits';
 
-/** Whose limits they are. */
+/** The organization, team, member or key that has the limits. */
 interface Bearer {
-  /** As it stands in the address; empty: the organization. */
+  /** The value in the address, such as `team:ID`; empty for the organization. */
   readonly id: string;
   readonly name: string;
   readonly path: string;
@@ -82,7 +82,7 @@ export function Limits() {
   const found = asked === undefined ? ORGANIZATION : (bearers.find(({ id }) => id === asked) ?? bearerIn(asked));
   if (isLoading) return <Waiting />;
   const bearer = found ?? ORGANIZATION;
-  // Each has a part of the page of its own, so that the limits of one are never sent to another.
+  // With the key each owner gets a component of its own, so that the limits of one are never sent to another.
   return <LimitsOf key={bearer.id} bearer={bearer} bearers={bearers} />;
 }
 
@@ -167,13 +167,13 @@ function below(kind: keyof typeof KIND_NAMES, id: string, name: string): Bearer 
   };
 }
 
-/** Somebody beyond those that are offered, whom a link names. */
+/** The team, member or key that a link names, where the choice does not offer it. */
 function bearerIn(asked: string): Bearer | undefined {
   const [, kind, id] = /^(team|member|key):([\w-]+)$/.exec(asked) ?? [];
   return kind === undefined || id === undefined ? undefined : below(kind as keyof typeof KIND_NAMES, id, id);
 }
 
-/** As it is sent back: who has set it is not for us to say. */
+/** A limit without `set_by`, which the gateway sets itself. */
 function bodyOf(limit: OwnLimit & { readonly set_by: unknown }): OwnLimit {
   const { set_by: setBy, ...sent } = limit;
   return setBy === undefined ? limit : (sent as OwnLimit);

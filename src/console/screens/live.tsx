@@ -1,4 +1,4 @@
-// What all gateways serve at this time: throughput, latency, errors, refusals, pauses, and the processes themselves.
+// What all gateways serve now: throughput, latency, errors, refusals and paused models; and the list of processes.
 
 import { useState } from 'preact/hooks';
 import { type AnswerOf, commandOf } from '../api.ts';
@@ -41,7 +41,7 @@ export function LiveFigures() {
     live.again();
     processes.again();
   });
-  // What is read every few seconds is not dimmed each time.
+  // Data that is loaded every few seconds is not dimmed during each load.
   const steady = { ...live, isLoading: live.data === null };
   return (
     <Page

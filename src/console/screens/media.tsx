@@ -1,4 +1,4 @@
-// Files that the organization has uploaded, and how much room they take.
+// The files that clients of the organization have uploaded, and the storage that they take.
 
 import { type AnswerOf, call, commandOf } from '../api.ts';
 import { bytes, moment, whole } from '../logic/format.ts';

@@ -1,4 +1,5 @@
-// How the installation runs: jobs, what they compared, epochs of processes that hold money or records.
+// How the installation runs: pending executions, comparisons of the books, jobs, and processes that hold credit or
+// records (epochs).
 
 import { type AnswerOf, call, commandOf } from '../api.ts';
 import { distance, dollars, duration, moment, sentence, whole } from '../logic/format.ts';
@@ -161,7 +162,7 @@ export function Operation() {
 
 interface StandingProps {
   readonly pending: AnswerOf<'/v1/admin/drift'>['data']['pending'];
-  /** Of all machines; undefined: it is not known yet. */
+  /** The number of quarantined files on all machines; undefined while it is not known. */
   readonly aside: number | undefined;
 }
 

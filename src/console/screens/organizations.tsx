@@ -1,4 +1,4 @@
-// Organizations of the platform: billing, freezing, and credit.
+// The organizations of the platform: creating and freezing them, their wallets, and adding credit.
 
 import { useState } from 'preact/hooks';
 import { type AnswerOf, call, commandOf } from '../api.ts';

@@ -1,4 +1,4 @@
-// What an administrator looks at in the morning: spend against budgets, credit, errors, what routing saved.
+// The overview: spend, requests, errors, latency, savings by routing, credit, limits and the latest requests.
 
 import { type AnswerOf, commandOf } from '../api.ts';
 import {
@@ -124,7 +124,7 @@ function TopFigures({ cost, requests, tokens }: TopProps) {
   );
 }
 
-/** Instead of a figure that is not there: it is on its way, or was refused. */
+/** Stands in for a figure that is loading or was refused. */
 function absent({ refusal }: Pick<Load<unknown>, 'refusal'>) {
   return refusal === null ? <Coming /> : 'not known now';
 }
@@ -184,7 +184,7 @@ function limitAmount({ kind }: Limit, amount: string | number): string {
   return kind === 'budget' ? dollars(String(amount)) : whole(Number(amount));
 }
 
-/** For a bar: what is used of what is allowed. */
+/** The used share of a limit, for its bar. A limit of 0 counts as used up. */
 function shareUsed({ used, limit }: Limit): number {
   return lengthOf(limit) === 0 ? 1 : lengthOf(used) / lengthOf(limit);
 }
@@ -214,7 +214,7 @@ function SpendByModel({ models, cost }: ModelsProps) {
       isExtra: true,
     },
   ];
-  // The report's order is by requests: the dearest model may have few.
+  // The report is sorted by requests, but the most expensive model may have few of them.
   const dearest = models.toSorted((one, other) => lengthOf(other.cost) - lengthOf(one.cost)).slice(0, 8);
   return (
     <Card title="Spend by model" tools={<Link to="usage">Usage and spend</Link>}>

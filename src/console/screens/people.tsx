@@ -1,4 +1,4 @@
-// Members of the organization and its teams.
+// The members of the organization and its teams.
 
 import { useState } from 'preact/hooks';
 import { type AnswerOf, call, commandOf } from '../api.ts';
@@ -124,7 +124,7 @@ export function People() {
 interface AdderProps {
   readonly name: string;
   readonly onClick: () => void;
-  /** It is what somebody comes to this screen for. */
+  /** The main action of the screen. */
   readonly isMain?: boolean;
 }
 

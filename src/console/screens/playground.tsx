@@ -1,4 +1,4 @@
-// One request to any model, or to auto routing, with what it cost, what served it and why beside the reply.
+// The playground: sends one request to a model or to auto routing, and shows the reply with its model, times and cost.
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { commandOf, type Refusal } from '../api.ts';
@@ -95,7 +95,7 @@ function Conversation({ models, prompt, onPrompt }: ConversationProps) {
   );
 }
 
-/** What administrators ask the organization pays for; what anybody else asks, that person. */
+/** The organization pays for requests of its administrators. Every other member pays from an own wallet. */
 function OwnWalletTooEmpty() {
   const { organization, user } = me() ?? {};
   return (
@@ -159,7 +159,7 @@ function Answered({ reply, record, isBusy }: AnsweredProps) {
   );
 }
 
-/** One request at a time; leaving the screen cuts it. */
+/** Sends one request at a time. Leaving the screen aborts it. */
 function useAsk() {
   const [isBusy, setBusy] = useState(false);
   const [reply, setReply] = useState<Reply | null>(null);

@@ -1,4 +1,4 @@
-// An organization's own provider keys: state, place before or after the service's, verification, use.
+// The organization's own provider keys: their state, order and use; adding, verifying, rotating and removing them.
 
 import { useState } from 'preact/hooks';
 import { type AnswerOf, call, commandOf } from '../api.ts';
@@ -64,7 +64,7 @@ const COLUMNS: readonly Column<Credential>[] = [
   },
 ];
 
-/** Pages come in order of creation, which nothing changes between two of them. */
+/** Sorts keys in the order in which they are tried. The API lists them by creation, so that its pages are stable. */
 function asTried(one: Credential, other: Credential): number {
   if (one.place !== other.place) return one.place === 'before' ? -1 : 1;
   return one.position - other.position || (one.id < other.id ? -1 : 1);
@@ -211,7 +211,7 @@ function NewCredential({ onDone, onClose }: CredentialDialogProps) {
   );
 }
 
-/** The provider is asked about the new secret first; one that it refuses changes nothing. */
+/** The gateway verifies the new secret with the provider first. If the provider refuses it, nothing changes. */
 function RotateCredential({ of: key, onDone, onClose }: CredentialDialogProps & { readonly of: Credential }) {
   const [secret, setSecret] = useState('');
   const [overlap, setOverlap] = useState(OVERLAP_DEFAULT);

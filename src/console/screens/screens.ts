@@ -1,4 +1,4 @@
-// Every screen: its address, its name, who may see it, and what draws it. The navigation is made of this table.
+// The table of all screens: address, name, group, permission and component. The navigation is built from it.
 
 import type { ComponentType } from 'preact';
 import type { Permission } from '../state/session.ts';

@@ -1,5 +1,5 @@
-// Signing in: at an OpenID provider, with an access token, or by a one-time link that has brought somebody here; and
-// again, over the screens, where the session has ended or another tab has taken it elsewhere.
+// The sign-in page (at an OpenID provider, or with an access token), the page shown when the gateway cannot say who is
+// signed in, and the dialogs about problems of a session.
 
 import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
@@ -21,7 +21,7 @@ import {
   switchOrganization,
 } from '../state/session.ts';
 
-/** The one card of a page that nobody is signed in to. */
+/** The page where nobody is signed in: a single card. */
 function Alone({ children }: { readonly children: ComponentChildren }) {
   return (
     <main class="alone">
@@ -56,7 +56,7 @@ export function SignIn({ reason }: { readonly reason: string | null }) {
   );
 }
 
-/** Nobody can say who is signed in; who was, still is. */
+/** The gateway cannot say who is signed in. A session that was valid still is. */
 export function Away({ refusal }: { readonly refusal: Refusal }) {
   return (
     <Alone>
@@ -66,7 +66,7 @@ export function Away({ refusal }: { readonly refusal: Refusal }) {
   );
 }
 
-/** `isAside`: providers open beside this page, which keeps what is typed. */
+/** With `isAside` an OpenID provider opens in another tab, so that this page keeps what is typed on it. */
 function Ways({ isAside = false }: { readonly isAside?: boolean }) {
   const [token, setToken] = useState('');
   const { isBusy, refusal, run } = useSubmit<unknown>(() => setToken(''));
@@ -92,7 +92,7 @@ function Ways({ isAside = false }: { readonly isAside?: boolean }) {
   );
 }
 
-/** Over the screens, which stay as they are. */
+/** A dialog over the current screen, which stays as it is. */
 export function SessionNotice({ problem }: { readonly problem: SessionProblem }) {
   if (problem.kind === 'ended') return <SignInAgain />;
   if (problem.kind === 'linked') return <Linked link={problem.link} />;
@@ -135,7 +135,7 @@ function Still({ title, refusal, children }: StillProps) {
   );
 }
 
-/** There is nothing more to say of the session. */
+/** Closes the dialog. */
 function forget(): void {
   if (session.value.kind === 'in') session.value = { ...session.value, problem: null };
 }
@@ -162,7 +162,7 @@ function Linked({ link }: { readonly link: string }) {
 }
 
 function SignInAgain() {
-  // A provider's pages are in another tab: back here, the session may be there.
+  // A provider's sign-in runs in another tab. When this tab gets the focus again, there may be a session.
   useEffect(() => {
     const look = () => void lookAgain();
     addEventListener('focus', look);

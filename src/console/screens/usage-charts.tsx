@@ -1,4 +1,4 @@
-// Usage along time by a group, as the server has summed it up: cost, requests, tokens.
+// The chart of usage over time by group: cost, requests, tokens or errors. The server forms the buckets and sums.
 
 import type { Query } from '../api.ts';
 import { StackedBars } from '../charts/stacked-bars.tsx';
@@ -17,7 +17,7 @@ export const MEASURES: readonly { readonly id: Measure; readonly name: string }[
   { id: 'errors', name: 'Errors' },
 ];
 
-/** What the chart's height is made of; the table has it exactly. */
+/** The value that a bar's height shows. The cost is rounded to a float here; the chart's table has it exactly. */
 const VALUE: Readonly<Record<Measure, (figures: Figures) => Count>> = {
   cost: ({ cost }) => lengthOf(cost),
   requests: ({ requests }) => requests,

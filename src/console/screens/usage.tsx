@@ -1,4 +1,4 @@
-// Usage and spend, by whatever can be told apart, along time and as a table, with exports.
+// Usage and spend by model, provider, key and other groups: over time, as a table, and as exported files.
 
 import { addressOf, request } from '../api.ts';
 import { dollars, duration, lengthOf, percent, whole } from '../logic/format.ts';
@@ -131,7 +131,7 @@ function nameOfRow(row: Row): string {
   return row.isRest ? `${row.groups ?? ''} others` : nameOfGroup(row);
 }
 
-/** Leads to the requests of a group. */
+/** The name of a group, as a link to its requests. */
 function GroupLink({ row }: { readonly row: Row }) {
   const name = nameOfRow(row);
   if (row.isTotal) return <strong>{name}</strong>;
@@ -159,7 +159,7 @@ function filterOf({
   return null;
 }
 
-/** Files that the server makes: usage, single requests, and costs in the FOCUS format. */
+/** Files that the server makes: usage by day, and costs in the FOCUS format. */
 function Exports() {
   const { isBusy, refusal, run } = useSubmit<{ name: string; text: string }>(({ name, text }) => saveFile(name, text));
   const get = (name: string, address: string) =>

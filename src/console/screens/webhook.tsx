@@ -1,4 +1,4 @@
-// Where the organization is told what happened: the address, how deliveries go, and its secret.
+// The organization's webhook: its address, the state of its deliveries, and its secret.
 
 import { useState } from 'preact/hooks';
 import { type AnswerOf, call, commandOf } from '../api.ts';

@@ -1,4 +1,4 @@
-// What a configuration file would change of the catalog. The file is read by the gateway and kept nowhere.
+// Shows what a configuration file would change in the catalog. The gateway compares the file and does not store it.
 
 import { useState } from 'preact/hooks';
 import { type AnswerOf, call } from '../../api.ts';

@@ -1,4 +1,4 @@
-// Providers with their health, models with who serves them. The configuration file stays the source.
+// The catalog: providers with their health, models with their providers, prices. Only its file changes it.
 
 import { useState } from 'preact/hooks';
 import { type AnswerOf, commandOf } from '../../api.ts';

@@ -1,4 +1,4 @@
-// How requests ended that a provider had last, hour by hour of the last day, as the records have them.
+// The requests of each provider in the last 24 hours, as a strip with a colour for each hour's share of errors.
 
 import { useState } from 'preact/hooks';
 import { whole } from '../../logic/format.ts';
@@ -11,20 +11,20 @@ const HOURS = 24;
 const HOUR_MS = 3_600_000;
 const STEP_PX = 7;
 const HEIGHT_PX = 16;
-/** Of an hour, as a share of its requests. */
+/** From this share of failed requests on, an hour is shown as bad. */
 const MANY_ERRORS = 0.05;
 
-/** Providers are told one by one as far as the report tells them so. */
+/** `of` is null for a provider without requests, or beyond the 25 providers that the report names. */
 interface ProviderDay {
   readonly buckets: readonly string[];
   readonly of: (provider: string) => FigureSeries | null;
 }
 
-/** null: it is not known. */
+/** null where the report was refused. */
 export type FoundDay = ProviderDay | 'coming' | null;
 
 export function useProviderDay(): FoundDay {
-  // The hours are those of the moment at which the screen was opened.
+  // The window is fixed when the screen opens.
   const [start] = useState(() => new Date(Math.floor(now.value.getTime() / HOUR_MS - HOURS + 1) * HOUR_MS));
   const query = { start_date: start.toISOString(), granularity: 'hour', group_by: 'provider', top: 25 };
   const load = useRead('/v1/admin/analytics/series', { query });

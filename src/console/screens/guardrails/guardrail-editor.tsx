@@ -1,5 +1,5 @@
-// The editor of one guardrail policy, an organization's or the platform's: its definition, a try-out of the draft,
-// publishing it, its versions.
+// The editor of a guardrail policy, an organization's or the platform's: its definition, a try-out of the draft,
+// publishing, and its versions.
 
 import { useState } from 'preact/hooks';
 import { type BodyOf, call } from '../../api.ts';
@@ -32,7 +32,7 @@ const NAME_HINT = 'Small letters, digits and dashes.';
 
 interface EditorProps {
   readonly owner: GuardrailOwner;
-  /** null: a new one. */
+  /** null for a new policy. */
   readonly name: string | null;
   readonly onPublished: (name: string) => void;
   readonly onClose: () => void;
@@ -43,7 +43,7 @@ export function GuardrailEditor({ owner, name, onPublished, onClose }: EditorPro
   if (load.refusal !== null) return <RefusalNotice refusal={load.refusal} permission={owner.permission} />;
   if (name !== null && load.data === null) return <Waiting />;
   const history = load.data?.data ?? null;
-  // A version that is published is what the next one is made from.
+  // With the key the editor starts anew from each version that is published.
   return (
     <Editing
       key={history?.version ?? 0}
@@ -138,7 +138,7 @@ function whomItConcerns({ setBy }: GuardrailOwner, history: History | null, { fl
     : 'It screens nobody before it is switched on.';
 }
 
-/** `version`: the one that it was made from; somebody else's newer one is a conflict. */
+/** `version` is the one that the draft was made from. If somebody has published a newer one, the gateway says 409. */
 function publish(owner: GuardrailOwner, policyName: string, definition: Definition, version: number | null) {
   const body = { ...definition, ...(version === null ? {} : { version }) };
   return call('put', owner.paths.policy, {

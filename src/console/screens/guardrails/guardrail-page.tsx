@@ -1,5 +1,5 @@
-// The page of guardrail policies, an organization's own or the platform's: what was found, the policies, the editor of
-// one, and a try-out. Whom a policy screens is the caller's.
+// The page of guardrail policies, for an organization's own and for the platform's: what was found, the policies, the
+// editor of one, and a try-out. The caller passes the list of policies, since the two differ in whom a policy screens.
 
 import type { ComponentChildren } from 'preact';
 import { commandOf } from '../../api.ts';
@@ -19,7 +19,7 @@ import { Adder } from '../people.tsx';
 import { GuardrailEditor } from './guardrail-editor.tsx';
 import { TryOut } from './guardrail-try-out.tsx';
 
-/** Stands in the address where a policy's name does. No policy can be called so. */
+/** The value in the address, instead of a policy's name, that opens a new policy. No policy can have this name. */
 const NEW = '+';
 type Found = GuardrailReport['data']['rows'][number];
 
@@ -73,9 +73,9 @@ interface GuardrailPageProps {
   readonly owner: GuardrailOwner;
   readonly title: string;
   readonly lead: string;
-  /** Lines of `tollgate` for the same. */
+  /** `tollgate` commands that show the same. */
   readonly commands: readonly string[];
-  /** The policies, with whom they screen; `edited` is the name of the one in the editor. */
+  /** Renders the policies with whom they screen. `edited` is the name of the policy in the editor. */
   readonly list: (policies: Load<GuardrailPolicies>, edited: string | undefined) => ComponentChildren;
 }
 
@@ -101,7 +101,7 @@ export function GuardrailPage({ owner, title, lead, commands, list }: GuardrailP
           <Stats>
             <Stat name="Screened" value={whole(data.screened)} />
             <Stat name="Blocked" value={whole(data.blocked)} />
-            {/* Of one request several things may be missing, so these are not added up. */}
+            {/* These are not added up, because one request may be counted under several reasons. */}
             {data.not_scanned.length === 0 && <Stat name="Not scanned" value={whole(0)} />}
             {data.not_scanned.map(({ reason, requests }) => (
               <Stat key={reason} name="Not scanned" value={whole(requests)} note={spaced(reason)} />
@@ -111,7 +111,7 @@ export function GuardrailPage({ owner, title, lead, commands, list }: GuardrailP
       </Loaded>
       {list(policies, edited)}
       {edited === undefined ? (
-        // Without a policy there is nothing to try.
+        // Without a policy there is nothing to try out.
         (policies.data?.data ?? []).length > 0 && (
           <TryOut title="Try it" owner={owner} policies={policies.data?.data ?? []} />
         )

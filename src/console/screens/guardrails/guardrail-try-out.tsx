@@ -1,4 +1,4 @@
-// What guardrails would find in a text that somebody tries them on. Nothing is kept, sent on or charged.
+// Shows what a guardrail policy, or its draft, would find in a text. Nothing is stored, sent on or charged.
 
 import { useState } from 'preact/hooks';
 import { type AnswerOf, type BodyOf, call } from '../../api.ts';
@@ -15,9 +15,9 @@ type Tried = AnswerOf<TestPath, 'post'>;
 interface TryOutProps {
   readonly title: string;
   readonly owner: GuardrailOwner;
-  /** Of which one is chosen, where there is no draft. */
+  /** The policies to choose from if `definition` is undefined. */
   readonly policies: readonly { readonly name: string }[];
-  /** A draft; null: it cannot be read. */
+  /** The draft to try; null while its text cannot be read. */
   readonly definition?: Definition | null;
 }
 

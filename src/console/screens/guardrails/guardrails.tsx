@@ -1,4 +1,5 @@
-// Guardrails of the organization: its policies and the platform's, and which of them screen everybody in it.
+// The guardrails of the organization: its own policies and the platform's, and which of them screen the whole
+// organization.
 
 import { call } from '../../api.ts';
 import { Badge } from '../../parts/figures.tsx';
@@ -29,7 +30,7 @@ interface ListProps {
   readonly edited: string | undefined;
 }
 
-/** Whom they screen: everybody of the organization is switched here. */
+/** The policies, with switches that let a policy screen everybody in the organization. */
 function PolicyList({ policies, edited }: ListProps) {
   const assigned = useRead(ASSIGNMENTS);
   const { isBusy, refusal, run } = useSubmit<unknown>(() => assigned.again());
@@ -73,7 +74,7 @@ function PolicyList({ policies, edited }: ListProps) {
   );
 }
 
-/** Teams and keys have more of their own, which the command and the API set. */
+/** Teams and keys can have further policies. The command and the API assign those; this column does not show them. */
 function whomColumn(
   floor: readonly string[],
   byPlatform: readonly string[],

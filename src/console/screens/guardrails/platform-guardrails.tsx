@@ -1,4 +1,4 @@
-// Guardrail policies of the platform: those that screen everybody (`floor`), and those that are assigned to some.
+// The platform's guardrail policies: those that screen everybody (`floor`), and those assigned to organizations.
 
 import { call } from '../../api.ts';
 import { Badge } from '../../parts/figures.tsx';

@@ -1,4 +1,4 @@
-// One request: cost, tokens, times, the routing decision in words, and the same as a command.
+// The panel of one request: cost, tokens, times, the routing decision in words, calls to providers, guardrails.
 
 import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
@@ -18,7 +18,7 @@ import { StatusBadge } from './request-table.tsx';
 
 interface PanelProps {
   readonly id: string;
-  /** null: it is not on the page that is shown. */
+  /** The request's row in the listing, shown until the details are here; null if the listing does not have it. */
   readonly row: RequestRow | null;
   readonly onClose: () => void;
 }
@@ -27,7 +27,7 @@ type Answered = AnswerOf<'/v1/admin/active-org/usage/requests/{requestId}'>;
 type Detailed = Answered['data'];
 type Attempt = NonNullable<Detailed['details']>['attempts'][number];
 
-/** Milliseconds count from when the request came. */
+/** Milliseconds count from the arrival of the request. */
 const attemptColumns = (lastedMs: number): readonly Column<Attempt>[] => [
   { name: 'Provider', raw: ({ provider }) => provider },
   numberColumn('Began', ({ started_ms: ms }) => ms, duration),
@@ -77,7 +77,7 @@ export function RequestPanel({ id, row, onClose }: PanelProps) {
 const READ_AGAIN_MS = 2_000;
 const READ_AGAIN_MAX = 10;
 
-/** A request that ended just now is not in the reports yet: it is asked for again, for twenty seconds. */
+/** A request that has just ended is not in the reports yet. For twenty seconds a 404 is therefore tried again. */
 function useReadAgain({ refusal, again }: Load<unknown>): boolean {
   const [tries, setTries] = useState(0);
   const isComing = refusal?.status === 404 && tries < READ_AGAIN_MAX;
@@ -165,7 +165,7 @@ function RouteFacts({ row }: { readonly row: RequestRow }) {
   );
 }
 
-/** One that served has no end of its own: it is the request's. */
+/** The duration of the request. The call that served has no end of its own and lasts until the end of the request. */
 function lastedMsOf(attempts: readonly Attempt[], latencyMs: number | null): number {
   return Math.max(1, latencyMs ?? 0, ...attempts.map(({ started_ms: from, ended_ms: to }) => to ?? from));
 }

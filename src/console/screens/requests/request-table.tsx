@@ -1,4 +1,4 @@
-// Requests as rows, each opening its own panel.
+// The table of requests, whose rows open the panel of a request; and the latest requests, for the overview.
 
 import { dollars, duration, moment, spaced, whole } from '../../logic/format.ts';
 import { Badge, type Tone } from '../../parts/figures.tsx';

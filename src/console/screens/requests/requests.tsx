@@ -1,4 +1,4 @@
-// Single requests: filters in the address, a page at a time, each with a panel that says what happened and why.
+// The listing of single requests, with filters, which the address keeps; new requests can be followed.
 
 import { useEffect, useState } from 'preact/hooks';
 import { REASONS } from '../../logic/route-words.ts';
@@ -16,7 +16,7 @@ import { RequestPanel } from './request-panel.tsx';
 import { RequestTable } from './request-table.tsx';
 
 const PAGE_SIZE = 50;
-/** New requests are in the reports some seconds after they ended. */
+/** The interval for loading new requests, which are in the reports some seconds after they ended. */
 const FOLLOW_MS = 3_000;
 const FILTERS = [
   'model',
@@ -39,7 +39,7 @@ export function Requests() {
   const shownId = params.value['request'];
   const isFollowed = params.value['follow'] === '1';
   useEvery(FOLLOW_MS, () => isFollowed && first.again());
-  /** Whoever looks at older ones follows no more: a page would be read for each that is shown. */
+  /** Loading older requests ends following, because each reload would load all pages that are shown. */
   const older =
     first.more.read === null
       ? null
@@ -47,7 +47,7 @@ export function Requests() {
           if (isFollowed) setParams({ follow: null }, { isNewEntry: false });
           first.more.read?.();
         };
-  // What is read every few seconds is not dimmed each time.
+  // Data that is loaded every few seconds is not dimmed during each load.
   const shown = isFollowed && first.data !== null ? { ...first, isLoading: false } : first;
   return (
     <Page
@@ -143,7 +143,7 @@ interface TypedProps {
 
 const QUIET_MS = 350;
 
-/** Asked for once the typing pauses. */
+/** A text field that reports its value once typing pauses. */
 function Typed({ label, value, onValue }: TypedProps) {
   const [text, setText] = useState(value);
   useEffect(() => setText(value), [value]);

@@ -1,4 +1,4 @@
-// How sure the classifier was: ten buckets, with the floor of the policy where the reader may see it.
+// The chart of the classifier's confidence in ten buckets. Administrators of the platform also see the policy's floor.
 
 import { ChartFigure } from '../../charts/chart-figure.tsx';
 import { Axes } from '../../charts/stacked-bars.tsx';

@@ -1,4 +1,4 @@
-// Routing policies: their tiers, and the editor of one with its versions.
+// The list of routing policies with their tiers, and the editor of the one that is open.
 
 import { type AnswerOf, call, commandOf } from '../../api.ts';
 import { moment, whole } from '../../logic/format.ts';
@@ -17,7 +17,7 @@ import { PolicyEditor } from './policy-editor.tsx';
 const PATH = '/v1/admin/routing/policies';
 type Policy = AnswerOf<typeof PATH>['data'][number];
 
-/** Stands in the address where a policy's name does. No policy can be called so. */
+/** The value in the address, instead of a policy's name, that opens a new policy. No policy can have this name. */
 const NEW = '+';
 
 const COLUMNS: readonly Column<Policy>[] = [

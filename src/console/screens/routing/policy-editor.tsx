@@ -1,4 +1,4 @@
-// The editor of one routing policy: its versions, a preview and a replay of the draft, and publishing it.
+// The editor of a routing policy: its definition, a replay and a preview of the draft, publishing, and its versions.
 
 import { useState } from 'preact/hooks';
 import { type BodyOf, call } from '../../api.ts';
@@ -30,7 +30,7 @@ const COLUMNS: readonly Column<Version>[] = [
 
 const VERSIONS_NOTE = 'Records name the version that routed them. An earlier one is published again as a new one.';
 
-/** Of an installation that has none yet. */
+/** The first draft where no policy exists yet. */
 const SKELETON: Definition = {
   classifier: { model: '' },
   tiers: [
@@ -40,9 +40,9 @@ const SKELETON: Definition = {
 };
 
 interface EditorProps {
-  /** null: a new one. */
+  /** null for a new policy. */
   readonly name: string | null;
-  /** What a new one begins with; null: there is no other policy. */
+  /** The first draft of a new policy; null if no other policy exists. */
   readonly template: Definition | null;
   readonly onPublished: (name: string) => void;
   readonly onClose: () => void;
@@ -53,7 +53,7 @@ export function PolicyEditor({ name, template, onPublished, onClose }: EditorPro
   if (load.refusal !== null) return <RefusalNotice refusal={load.refusal} permission="platform.admin" />;
   if (name !== null && load.data === null) return <Waiting />;
   const history = load.data?.data ?? null;
-  // A version that is published is what the next one is made from.
+  // With the key the editor starts anew from each version that is published.
   return (
     <Editing
       key={history?.version ?? 0}
@@ -148,7 +148,7 @@ function organizations(count: number): string {
   return count === 1 ? '1 organization' : `${whole(count)} organizations`;
 }
 
-/** `version`: the one that it was made from; somebody else's newer one is a conflict. */
+/** `version` is the one that the draft was made from. If somebody has published a newer one, the gateway says 409. */
 function publish(policyName: string, definition: Definition, version: number | null) {
   const body = { ...definition, ...(version === null ? {} : { version }) } as BodyOf<typeof PATH, 'put'>;
   return call('put', PATH, { at: { policyName }, body });

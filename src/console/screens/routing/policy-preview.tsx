@@ -1,4 +1,4 @@
-// How a policy's draft would route one message.
+// Shows how a draft of a routing policy would route one message.
 
 import { useState } from 'preact/hooks';
 import { type AnswerOf, call } from '../../api.ts';

@@ -1,4 +1,4 @@
-// What a policy's draft would have made of the requests of the last days, beside what was.
+// Shows how a draft would have routed the requests of the last days, beside how they were routed.
 
 import { useState } from 'preact/hooks';
 import { type AnswerOf, call } from '../../api.ts';
@@ -12,7 +12,7 @@ import type { RoutingDefinition as Definition } from '../../state/policies.ts';
 type Replayed = AnswerOf<'/v1/admin/routing/replay', 'post'>['data'];
 
 interface ReplayProps {
-  /** null: it cannot be read. */
+  /** null while the text of the draft cannot be read. */
   readonly definition: Definition | null;
   readonly onReplayed: () => void;
 }

@@ -1,4 +1,5 @@
-// How routing decided: reasons, confidence, what was passed over, versions of the policy, and where it was wrong.
+// The tables of the routing report about decisions: reasons, classifiers, candidates passed over, policy versions, and
+// corrections by users.
 
 import { RateDot, Stretch } from '../../charts/cell-marks.tsx';
 import { dollars, duration, moment, percent, spaced, whole } from '../../logic/format.ts';
@@ -173,7 +174,7 @@ interface RateRow {
   readonly correction_rate: number | null;
 }
 
-/** After an answer of this tier or model, how often people said that it was wrong. */
+/** How often a follow-up said that the answer of a tier or model was wrong. */
 export function Corrections({ report }: Props) {
   const byTier = report.by_previous_tier.map((row) => ({ ...row, name: row.previous_tier || 'no tier' }));
   const byModel = report.by_previous_model.map((row) => ({ ...row, name: row.previous_model }));

@@ -1,4 +1,4 @@
-// Routing by tier, by model and by kind of work.
+// The tables of the routing report by tier, by model and by kind of work.
 
 import { HeatCell } from '../../charts/cell-marks.tsx';
 import { dollars, duration, lengthOf, percent, whole } from '../../logic/format.ts';
@@ -34,7 +34,7 @@ function metricColumns<Row extends Metrics>(): Column<Row>[] {
   ];
 }
 
-/** In rank order: the cheapest first. */
+/** By rank, the cheapest tier first. */
 export function ByTier({ report }: Props) {
   const columns: Column<Routing['by_tier'][number]>[] = [
     {
@@ -60,7 +60,7 @@ export function ByTier({ report }: Props) {
 
 type ModelRow = Metrics & { readonly model: string | null };
 
-/** By spend; what is not among the first 25 comes last. */
+/** By spend. The models that are not among the first 25 are summed up in the last row. */
 export function ByModel({ report: { by_model: models, model_remainder: rest } }: Props) {
   const rows: ModelRow[] = [...models, ...(rest === null ? [] : [{ ...rest, model: null }])];
   const columns: Column<ModelRow>[] = [
@@ -92,7 +92,7 @@ function bySpend(one: ModelRow, other: ModelRow): number {
 
 const MODELS_SHOWN = 8;
 
-/** Kind of work × model: which share of a kind's requests each model served. */
+/** A heat map: for each kind of work the share of its requests that each model served. */
 export function TaskMap({ report }: Props) {
   const { by_task: tasks, task_models: cells } = report;
   const models = report.by_model.slice(0, MODELS_SHOWN).map(({ model }) => model);

@@ -1,4 +1,5 @@
-// Routing along time: requests by tier, and spend against the baseline, with the policy's versions as marks.
+// The charts of the routing report over time: requests by tier, and spend against the baseline. Marks show the first
+// use of policy versions.
 
 import { Lines } from '../../charts/lines.tsx';
 import { StackedBars } from '../../charts/stacked-bars.tsx';
@@ -41,7 +42,7 @@ export function RequestsByTier({ report, command }: Props) {
   );
 }
 
-/** Compared over the requests for which both prices are known: how many those are is said. */
+/** Compares over the requests for which both prices are known. The note says how many there are. */
 export function SpendAndBaseline({ report, command }: Props) {
   const buckets = bucketsOf(report);
   const points = report.series_totals;

@@ -1,4 +1,4 @@
-// The routing report (spec 2.5): what auto routing did, what it saved, and where it was wrong.
+// The routing report (spec 2.5): its totals, and the order of its charts and tables.
 
 import type { ComponentChildren } from 'preact';
 import { dollars, duration, lengthOf, percent, whole } from '../../logic/format.ts';
@@ -132,7 +132,7 @@ function Totals({ totals, before }: TotalsProps) {
   );
 }
 
-/** The report gives this share in percent already. */
+/** This figure of the report is already a percentage, not a share of 1. */
 function points(value: number | null): string {
   return value === null ? 'not known' : `${value.toFixed(1)} %`;
 }

@@ -4,7 +4,7 @@
 import type { paths } from './api-types';
 import { curlOf } from './logic/command.ts';
 import { parseWithCounts } from './logic/exact-json.ts';
-import { noAnswer } from './logic/refusals.ts';
+import { noAnswerMessage } from './logic/refusals.ts';
 
 export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
 type Json<T> = T extends { content: { 'application/json': infer Body } } ? Body : never;
@@ -34,50 +34,50 @@ export type Answer<T> = { readonly ok: true; readonly data: T } | { readonly ok:
 
 export type Query = Readonly<Record<string, string | number | null | undefined>>;
 
-export interface Asked {
+export interface ApiRequest {
   readonly method: Method;
   /** Path and query, with every parameter filled in. */
   readonly address: string;
   readonly body?: unknown;
 }
 
-export interface Details {
+export interface RequestOptions {
   /** Values for the `{parameters}` of the path. */
-  readonly at?: Readonly<Record<string, string>>;
+  readonly pathParameters?: Readonly<Record<string, string>>;
   readonly query?: Query;
   readonly body?: unknown;
   readonly signal?: AbortSignal;
 }
 
 /** What this client asks of the session, and what it reports to the session. */
-interface SessionOfRequests {
+interface SessionHooks {
   /** The id of the organization that the page shows, or `none` when it shows none; null when nobody is signed in. */
-  readonly workplace: () => string | null;
+  readonly shownOrganization: () => string | null;
   /** Called for each 401. */
   readonly onSignedOut: () => void;
   /** Called for each 409. */
   readonly onConflict: () => void;
 }
 
-let session: SessionOfRequests = { workplace: () => null, onSignedOut: () => {}, onConflict: () => {} };
+let session: SessionHooks = { shownOrganization: () => null, onSignedOut: () => {}, onConflict: () => {} };
 /** The session registers itself here, because this file cannot import the session, which imports this file. */
-export function requestsBelongTo(owner: SessionOfRequests): void {
+export function registerSession(owner: SessionHooks): void {
   session = owner;
 }
 
 /** These routes concern the person, whichever organization the session works in. */
-const OF_NO_ORGANIZATION = /^\/v1\/(me\/organizations|console\/session|console\/sign-in)(\?|$)/;
+const PERSONAL_ROUTES = /^\/v1\/(me\/organizations|console\/session|console\/sign-in)(\?|$)/;
 
 /**
  * The value of `X-Tollgate-Console`. It names the organization that this page shows. Where another tab has switched the
  * session to another organization since, the gateway refuses the request (409) instead of acting in the wrong one.
  */
-function shownOrganization(address: string): string {
-  return (OF_NO_ORGANIZATION.test(address) ? null : session.workplace()) ?? '1';
+function organizationHeader(address: string): string {
+  return (PERSONAL_ROUTES.test(address) ? null : session.shownOrganization()) ?? '1';
 }
 
-export function addressOf(path: string, { at = {}, query = {} }: Details = {}): string {
-  const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(at[name] ?? ''));
+export function addressOf(path: string, { pathParameters = {}, query = {} }: RequestOptions = {}): string {
+  const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(pathParameters[name] ?? ''));
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries(query))
     if (value !== null && value !== undefined && value !== '') search.set(name, String(value));
@@ -85,40 +85,45 @@ export function addressOf(path: string, { at = {}, query = {} }: Details = {}): 
 }
 
 /** The same request as a curl command. */
-export function commandOf(path: string, details: Details = {}, method: Method = 'get'): string {
-  return curlOf({ method, address: addressOf(path, details), body: details.body }, location.origin);
+export function curlCommand(path: string, options: RequestOptions = {}, method: Method = 'get'): string {
+  return curlOf({ method, address: addressOf(path, options), body: options.body }, location.origin);
 }
 
 export async function call<P extends keyof paths, M extends Method>(
   method: M,
   path: P,
-  details: Omit<Details, 'body'> & { body?: BodyOf<P, M> } = {},
+  options: Omit<RequestOptions, 'body'> & { body?: BodyOf<P, M> } = {},
 ): Promise<Answer<AnswerOf<P, M>>> {
-  return send({ method, address: addressOf(path, details), body: details.body }, details.signal);
+  return send({ method, address: addressOf(path, options), body: options.body }, options.signal);
 }
 
 /** As `call`, for an address that is composed at run time; the caller names the type of the answer. */
-export async function send<T>(asked: Asked, signal?: AbortSignal): Promise<Answer<T>> {
-  const answered = await request(asked, signal);
+export async function send<T>(apiRequest: ApiRequest, signal?: AbortSignal): Promise<Answer<T>> {
+  const answered = await request(apiRequest, signal);
   if (!answered.ok) return answered;
   try {
     const text = await answered.data.text();
     return { ok: true, data: (text === '' ? null : parseWithCounts(text)) as T };
   } catch {
-    return { ok: false, refusal: { status: 0, message: noAnswer(asked.method, 'broken'), requestId: null } };
+    return {
+      ok: false,
+      refusal: { status: 0, message: noAnswerMessage(apiRequest.method, 'broken'), requestId: null },
+    };
   }
 }
 
 /** Sends a request and returns the response, its body unread, if its status is 2xx. */
-export async function request(asked: Asked, signal?: AbortSignal): Promise<Answer<Response>> {
-  const headers: Record<string, string> = { 'x-tollgate-console': shownOrganization(asked.address) };
-  const isForm = asked.body instanceof FormData;
-  if (asked.body !== undefined && !isForm) headers['content-type'] = 'application/json';
+export async function request(apiRequest: ApiRequest, signal?: AbortSignal): Promise<Answer<Response>> {
+  const headers: Record<string, string> = { 'x-tollgate-console': organizationHeader(apiRequest.address) };
+  const isForm = apiRequest.body instanceof FormData;
+  if (apiRequest.body !== undefined && !isForm) headers['content-type'] = 'application/json';
   try {
-    const response = await fetch(asked.address, {
-      method: asked.method.toUpperCase(),
+    const response = await fetch(apiRequest.address, {
+      method: apiRequest.method.toUpperCase(),
       headers,
-      ...(asked.body === undefined ? {} : { body: isForm ? (asked.body as FormData) : JSON.stringify(asked.body) }),
+      ...(apiRequest.body === undefined
+        ? {}
+        : { body: isForm ? (apiRequest.body as FormData) : JSON.stringify(apiRequest.body) }),
       ...(signal === undefined ? {} : { signal }),
       credentials: 'same-origin',
     });
@@ -128,7 +133,7 @@ export async function request(asked: Asked, signal?: AbortSignal): Promise<Answe
     return { ok: false, refusal: await readRefusal(response) };
   } catch (error) {
     const isEnded = error instanceof DOMException && error.name === 'AbortError';
-    const message = isEnded ? 'Not asked any more.' : noAnswer(asked.method, 'none');
+    const message = isEnded ? 'The request was cancelled.' : noAnswerMessage(apiRequest.method, 'none');
     return { ok: false, refusal: { status: 0, message, requestId: null } };
   }
 }
@@ -170,13 +175,13 @@ export async function readPages<Row>(
     const address = addressOf(path, { query: { ...query, cursor } });
     const answer = await send<Page<Row>>({ method: 'get', address }, signal);
     if (!answer.ok) return answer;
-    all = all === null ? answer.data : joined(all, answer.data);
+    all = all === null ? answer.data : joinPages(all, answer.data);
     cursor = answer.data.next_cursor;
     if (cursor === null) break;
   }
   return { ok: true, data: all ?? { data: [], next_cursor: null } };
 }
 
-export function joined<Row>(first: Page<Row> | null, later: Page<Row>): Page<Row> | null {
+export function joinPages<Row>(first: Page<Row> | null, later: Page<Row>): Page<Row> | null {
   return first === null ? null : { ...first, data: [...first.data, ...later.data], next_cursor: later.next_cursor };
 }

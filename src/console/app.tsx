@@ -4,10 +4,10 @@ import { useState } from 'preact/hooks';
 import { Hatches } from './charts/chart-figure.tsx';
 import { BrandMark } from './parts/brand-mark.tsx';
 import { Link } from './parts/link.tsx';
-import { RefusalNotice, Waiting } from './parts/loaded.tsx';
+import { Loading, RefusalNotice } from './parts/loaded.tsx';
 import { Page } from './parts/page.tsx';
 import { SCREENS, type Screen } from './screens/screens.ts';
-import { Away, SessionNotice, SignIn } from './screens/sign-in.tsx';
+import { SessionNotice, SessionUnavailable, SignIn } from './screens/sign-in.tsx';
 import { current, go } from './state/address.ts';
 import { mayLeave } from './state/drafts.ts';
 import {
@@ -26,11 +26,11 @@ export function App() {
   if (value.kind === 'starting')
     return (
       <main class="alone">
-        <Waiting />
+        <Loading />
       </main>
     );
-  if (value.kind === 'out') return <SignIn reason={value.reason} />;
-  if (value.kind === 'away') return <Away refusal={value.refusal} />;
+  if (value.kind === 'signed_out') return <SignIn reason={value.reason} />;
+  if (value.kind === 'unavailable') return <SessionUnavailable refusal={value.refusal} />;
   return (
     <>
       <Shell me={value.me} organizations={value.organizations} />
@@ -149,8 +149,8 @@ function OrganizationSwitch({ me, organizations }: ShellProps) {
       select.value = organizationId() ?? '';
       return;
     }
-    const moved = await switchOrganization(select.value);
-    if (moved.ok) go(current.value.screen, { cursor: null });
+    const switched = await switchOrganization(select.value);
+    if (switched.ok) go(current.value.screen, { cursor: null });
     else select.value = organizationId() ?? '';
   };
   return (

@@ -5,10 +5,10 @@ import { describe, test } from 'node:test';
 import { changesOf } from '../../src/console/logic/changes.ts';
 import {
   highestStack,
-  interval,
   labelledIndexes,
   scaleOf,
   stackedBarPaths,
+  wilsonInterval,
 } from '../../src/console/logic/chart-scale.ts';
 import { ChatStream } from '../../src/console/logic/chat-stream.ts';
 import { curlOf, tollgateOf } from '../../src/console/logic/command.ts';
@@ -27,7 +27,7 @@ import {
 } from '../../src/console/logic/format.ts';
 import { lastDaysOf } from '../../src/console/logic/last-days.ts';
 import { isTimeZone, periodBefore, periodOf } from '../../src/console/logic/period.ts';
-import { adviceOn, noAnswer } from '../../src/console/logic/refusals.ts';
+import { adviceOn, noAnswerMessage } from '../../src/console/logic/refusals.ts';
 import { routeInWords } from '../../src/console/logic/route-words.ts';
 import { bucketsOf, marksOf } from '../../src/console/logic/routing-buckets.ts';
 import { nameOfGroup, seriesOf } from '../../src/console/logic/series-chart.ts';
@@ -190,8 +190,8 @@ describe('axes', () => {
   });
 
   test('the interval of a rate is wide for few', () => {
-    assert.equal(interval(0, 0), null);
-    const [low, high] = interval(5, 10) ?? [];
+    assert.equal(wilsonInterval(0, 0), null);
+    const [low, high] = wilsonInterval(5, 10) ?? [];
     assert.deepEqual([low?.toFixed(3), high?.toFixed(3)], ['0.237', '0.763']);
   });
 
@@ -234,12 +234,12 @@ test('a refusal says what to do: 403 names the permission, 503 that requests go 
 });
 
 test('a change whose answer never came may have been made, and a question not', () => {
-  assert.equal(noAnswer('get', 'none'), 'The gateway does not answer. Is it running?');
+  assert.equal(noAnswerMessage('get', 'none'), 'The gateway does not answer. Is it running?');
   assert.match(
-    noAnswer('post', 'none'),
+    noAnswerMessage('post', 'none'),
     /^The gateway does not answer\..* may have been done all the same: look before/,
   );
-  assert.match(noAnswer('delete', 'broken'), /^The answer broke off\. .* may have been done all the same/);
+  assert.match(noAnswerMessage('delete', 'broken'), /^The answer broke off\. .* may have been done all the same/);
 });
 
 test('every reason has its sentence, with what it rests on', () => {

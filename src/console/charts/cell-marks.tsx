@@ -1,6 +1,6 @@
 // Small pictures in cells of tables: a rate with its interval, a span of time, a shaded share.
 
-import { interval } from '../logic/chart-scale.ts';
+import { wilsonInterval } from '../logic/chart-scale.ts';
 import { percent } from '../logic/format.ts';
 
 /** A rate as a dot with its 95 % interval, which is wide for few trials. The scale goes from 0 to `max`. */
@@ -13,7 +13,7 @@ export function RateDot({
   readonly trials: number;
   readonly max: number;
 }) {
-  const bounds = interval(hits, trials);
+  const bounds = wilsonInterval(hits, trials);
   if (bounds === null) return <span class="muted">not known</span>;
   const at = (share: number) => `${((share / max) * 96 + 2).toFixed(1)}%`;
   const [low, high] = bounds;
@@ -32,7 +32,7 @@ export function RateDot({
 }
 
 /** Milliseconds since the same moment. */
-interface StretchProps {
+interface TimeSpanProps {
   readonly fromMs: number;
   readonly toMs: number;
   readonly windowStartMs: number;
@@ -40,7 +40,7 @@ interface StretchProps {
 }
 
 /** A span of time as a bar within a window. */
-export function Stretch({ fromMs, toMs, windowStartMs, windowEndMs }: StretchProps) {
+export function TimeSpan({ fromMs, toMs, windowStartMs, windowEndMs }: TimeSpanProps) {
   const whole = Math.max(1, windowEndMs - windowStartMs);
   const at = (ms: number) => Math.max(0, Math.min(100, ((ms - windowStartMs) / whole) * 100));
   return (

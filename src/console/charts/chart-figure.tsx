@@ -3,6 +3,7 @@
 
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { type Frame, plotFrame } from '../logic/chart-scale.ts';
 import { csvOf } from '../logic/csv.ts';
 import { CodeBlock } from '../parts/copy.tsx';
 import { type Column, Table } from '../parts/table.tsx';
@@ -18,26 +19,26 @@ export interface ChartProps<Row> {
   /** The number of points along the axis. */
   readonly points: number;
   /** The values at a point, in words. */
-  readonly say: (index: number) => string;
+  readonly describe: (index: number) => string;
   readonly legend?: readonly string[];
   /** The mark of a series in the legend. */
   readonly mark?: 'bar' | 'line';
   readonly isLoading?: boolean;
   /** All values are empty or zero; the readout says so. */
   readonly isEmpty?: boolean;
-  readonly height?: number;
   /** Opens the requests of a point. */
   readonly onPick?: (index: number) => void;
-  readonly draw: (size: {
-    readonly width: number;
-    readonly height: number;
-    readonly at: number | null;
-  }) => ComponentChildren;
-  /** The part of the width in which points stand. */
-  readonly inset?: { readonly left: number; readonly right: number };
+  readonly draw: (drawing: Drawing) => ComponentChildren;
 }
 
-const INSET = { left: 52, right: 8 };
+export interface Drawing {
+  /** The part of the picture in which the points are drawn, in pixels. */
+  readonly frame: Frame;
+  /** The point under the pointer or chosen by keys; null if there is none. */
+  readonly selected: number | null;
+}
+
+const HEIGHT_PX = 220;
 
 export function ChartFigure<Row>(props: ChartProps<Row>) {
   const { title, note, command, columns, rows, legend = [], mark = 'bar', isLoading = false } = props;
@@ -78,73 +79,74 @@ export function ChartFigure<Row>(props: ChartProps<Row>) {
   );
 }
 
-function Plot<Row>({ title, points, say, draw, onPick, isEmpty, height = 220, inset = INSET }: ChartProps<Row>) {
-  const [frame, width] = useWidth();
-  const [at, setAt] = useState<number | null>(null);
+function Plot<Row>({ title, points, describe, draw, onPick, isEmpty }: ChartProps<Row>) {
+  const [element, width] = useWidth();
+  const [selected, select] = useState<number | null>(null);
+  const frame = plotFrame(width, HEIGHT_PX);
   const move = (event: KeyboardEvent) => {
-    const next = indexAfter(event.key, at, points);
+    const next = indexAfter(event.key, selected, points);
     if (next === undefined) return;
     event.preventDefault();
-    if (event.key === 'Enter' && at !== null) onPick?.(at);
-    setAt(next);
+    if (event.key === 'Enter' && selected !== null) onPick?.(selected);
+    select(next);
   };
-  const point = (event: { offsetX: number }): number | null => {
-    const index = Math.floor(((event.offsetX - inset.left) / (width - inset.left - inset.right)) * points);
+  const pointAt = (event: { offsetX: number }): number | null => {
+    const index = Math.floor(((event.offsetX - frame.left) / frame.width) * points);
     return index >= 0 && index < points ? index : null;
   };
   const keys =
     onPick === undefined ? 'Arrow keys move through it.' : 'Arrow keys move through it, Enter opens the requests.';
   return (
-    <div class="plot" ref={frame}>
+    <div class="plot" ref={element}>
       {width > 0 && (
         // biome-ignore lint: a picture that is read by keys is an application for as long as it has the focus.
         <svg
           width={width}
-          height={height}
+          height={HEIGHT_PX}
           role="application"
           aria-roledescription="chart"
           aria-label={`${title}. ${keys}`}
           tabIndex={0}
           onKeyDown={move}
-          onBlur={() => setAt(null)}
-          onPointerMove={(event) => setAt(point(event))}
-          onPointerLeave={() => setAt(null)}
+          onBlur={() => select(null)}
+          onPointerMove={(event) => select(pointAt(event))}
+          onPointerLeave={() => select(null)}
           onClick={(event) => {
-            const index = point(event);
+            const index = pointAt(event);
             if (index !== null) onPick?.(index);
           }}
         >
-          {draw({ width, height, at })}
+          {draw({ frame, selected })}
         </svg>
       )}
       <p class="readout" aria-live="polite">
-        {at !== null && at < points ? say(at) : isEmpty ? 'Nothing in this time.' : ' '}
+        {selected !== null && selected < points ? describe(selected) : isEmpty ? 'Nothing in this window.' : ' '}
       </p>
     </div>
   );
 }
 
 /** The point after a key press; null is no point, undefined a key that the chart does not use. */
-function indexAfter(key: string, at: number | null, points: number): number | null | undefined {
-  if (key === 'ArrowRight') return Math.min(points - 1, (at ?? -1) + 1);
-  if (key === 'ArrowLeft') return Math.max(0, (at ?? points) - 1);
+function indexAfter(key: string, selected: number | null, points: number): number | null | undefined {
+  if (key === 'ArrowRight') return Math.min(points - 1, (selected ?? -1) + 1);
+  if (key === 'ArrowLeft') return Math.max(0, (selected ?? points) - 1);
   if (key === 'Home') return 0;
   if (key === 'End') return points - 1;
   if (key === 'Escape') return null;
-  if (key === 'Enter') return at;
+  if (key === 'Enter') return selected;
   return undefined;
 }
 
 function useWidth() {
-  const frame = useRef<HTMLDivElement>(null);
+  const element = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(0);
   useEffect(() => {
-    if (frame.current === null) return;
+    if (element.current === null) return;
     const observer = new ResizeObserver(([entry]) => setWidth(Math.floor(entry?.contentRect.width ?? 0)));
-    observer.observe(frame.current);
+    observer.observe(element.current);
     return () => observer.disconnect();
   }, []);
-  return [frame, width] as const;
+  return [element, width] as const;
 }
 
 interface LegendProps {

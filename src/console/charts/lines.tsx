@@ -1,7 +1,7 @@
 // A chart of lines over time. The gap between the first two lines can be shaded.
 
 import { area, line } from 'd3-shape';
-import { highest, plotFrame, type Scale, scaleOf } from '../logic/chart-scale.ts';
+import { highest, type Scale, scaleOf } from '../logic/chart-scale.ts';
 import { bucketLabels } from '../logic/format.ts';
 import { ChartFigure } from './chart-figure.tsx';
 import { Axes, figureOf, Marks, type TimeChartProps } from './stacked-bars.tsx';
@@ -18,27 +18,19 @@ export function Lines(props: LinesProps) {
     <ChartFigure
       {...figureOf(props, show, { absent: '–' })}
       mark="line"
-      draw={({ width, height, at }) => {
-        const scale = scaleOf(plotFrame(width, height), buckets.length, highest(series));
+      draw={({ frame, selected }) => {
+        const scale = scaleOf(frame, buckets.length, highest(series));
         const [low, high] = series;
         return (
           <>
-            <Axes
-              scale={scale}
-              width={width}
-              height={height}
-              axis={axis}
-              count={buckets.length}
-              labelAt={(index) => labels[index] ?? ''}
-              at={at}
-            />
+            <Axes scale={scale} axis={axis} labels={labels} selected={selected} />
             {isGapShaded && low !== undefined && high !== undefined && (
               <path class="gap" d={gapPath(low.values, high.values, scale)} />
             )}
             {series.map(({ values }, index) => (
               <g key={index}>
                 <path class={`line s${index % 8} d${index % 4}`} d={linePath(values, scale)} />
-                {alone(values).map((point) => (
+                {isolatedPoints(values).map((point) => (
                   <circle
                     key={point}
                     class={`fill s${index % 8}`}
@@ -49,19 +41,19 @@ export function Lines(props: LinesProps) {
                 ))}
               </g>
             ))}
-            {at !== null &&
+            {selected !== null &&
               series.map(({ values }, index) =>
-                values[at] == null ? null : (
+                values[selected] == null ? null : (
                   <circle
                     key={index}
                     class={`fill s${index % 8}`}
-                    cx={scale.x(at) + scale.band / 2}
-                    cy={scale.y(values[at] ?? 0)}
+                    cx={scale.x(selected) + scale.band / 2}
+                    cy={scale.y(values[selected] ?? 0)}
                     r="4"
                   />
                 ),
               )}
-            <Marks marks={marks} scale={scale} height={height} />
+            <Marks marks={marks} scale={scale} />
           </>
         );
       }}
@@ -70,7 +62,7 @@ export function Lines(props: LinesProps) {
 }
 
 /** Points without a neighbour. A line through a single point is invisible, so these get a circle. */
-function alone(values: readonly (number | null)[]): number[] {
+function isolatedPoints(values: readonly (number | null)[]): number[] {
   const isThere = (index: number): boolean => values[index] != null;
   return [...values.keys()].filter((index) => isThere(index) && !isThere(index - 1) && !isThere(index + 1));
 }

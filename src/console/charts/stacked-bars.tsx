@@ -3,9 +3,9 @@
 import type { ComponentChildren } from 'preact';
 import { useMemo } from 'preact/hooks';
 import {
+  type Frame,
   highestStack,
   labelledIndexes,
-  plotFrame,
   type Scale,
   type Series,
   scaleOf,
@@ -27,7 +27,6 @@ export interface TimeChartProps {
   readonly exact?: (index: number, series: number) => string;
   readonly axis: (value: number) => string;
   readonly isLoading?: boolean;
-  readonly height?: number;
   /** Marks at buckets in which something began, such as a policy version. */
   readonly marks?: readonly { readonly index: number; readonly name: string }[];
   readonly onPick?: (index: number) => void;
@@ -40,26 +39,18 @@ export function StackedBars(props: TimeChartProps) {
   return (
     <ChartFigure
       {...figureOf(props, show, { absent: show(0) })}
-      draw={({ width, height, at }) => {
-        const scale = scaleOf(plotFrame(width, height), buckets.length, most);
+      draw={({ frame, selected }) => {
+        const scale = scaleOf(frame, buckets.length, most);
         return (
           <>
-            <Axes
-              scale={scale}
-              width={width}
-              height={height}
-              axis={axis}
-              count={buckets.length}
-              labelAt={(index) => labels[index] ?? ''}
-              at={at}
-            />
+            <Axes scale={scale} axis={axis} labels={labels} selected={selected} />
             {stackedBarPaths(series, scale, buckets.length).map((path, index) => (
               <g key={index}>
                 <path class={`fill s${index % 8}`} d={path} />
                 {index % 8 > 0 && <path class="hatch" fill={`url(#hatch-${index % 8})`} d={path} />}
               </g>
             ))}
-            <Marks marks={marks} scale={scale} height={height} />
+            <Marks marks={marks} scale={scale} />
           </>
         );
       }}
@@ -70,51 +61,65 @@ export function StackedBars(props: TimeChartProps) {
 interface MarksProps {
   readonly marks: NonNullable<TimeChartProps['marks']>;
   readonly scale: Scale;
-  readonly height: number;
 }
 
-export function Marks({ marks, scale, height }: MarksProps) {
+export function Marks({ marks, scale }: MarksProps) {
   return (
     <>
       {marks.map(({ index, name }) => (
-        <g key={`${index} ${name}`} class="mark">
-          <title>{name}</title>
-          <path d={`M${scale.x(index)} 6V${height - 26}`} />
-          <path class="head" d={`M${scale.x(index)} 2l5 6h-10z`} />
-        </g>
+        <Mark key={`${index} ${name}`} x={scale.x(index)} name={name} frame={scale.frame} />
       ))}
     </>
   );
 }
 
-interface AxesProps {
-  readonly scale: Scale;
-  readonly width: number;
-  readonly height: number;
-  readonly axis: (value: number) => string;
-  readonly count: number;
-  readonly labelAt: (index: number) => string;
-  readonly at: number | null;
+/** A vertical line with a triangle at its top. */
+export function Mark({ x, name, frame }: { readonly x: number; readonly name: string; readonly frame: Frame }) {
+  return (
+    <g class="mark">
+      <title>{name}</title>
+      <path d={`M${x} 6V${frame.top + frame.height}`} />
+      <path class="head" d={`M${x} 2l5 6h-10z`} />
+    </g>
+  );
 }
 
-export function Axes({ scale, width, height, axis, count, labelAt, at }: AxesProps) {
+interface AxesProps {
+  readonly scale: Scale;
+  /** Writes a value at a tick. */
+  readonly axis: (value: number) => string;
+  readonly labels: readonly string[];
+  /** The point to highlight. */
+  readonly selected: number | null;
+}
+
+const LABEL_WIDTH_PX = 92;
+
+export function Axes({ scale, axis, labels, selected }: AxesProps) {
+  const { frame, count } = scale;
   return (
     <>
       {scale.ticks.map((tick) => (
         <g key={tick} class="tick">
-          <path d={`M52 ${Math.round(scale.y(tick)) + 0.5}H${width - 8}`} />
-          <text x="46" y={scale.y(tick) + 4} text-anchor="end">
+          <path d={`M${frame.left} ${Math.round(scale.y(tick)) + 0.5}h${frame.width}`} />
+          <text x={frame.left - 6} y={scale.y(tick) + 4} text-anchor="end">
             {axis(tick)}
           </text>
         </g>
       ))}
-      {labelledIndexes(count, width - 60, 92).map((index) => (
-        <text key={index} class="label" x={scale.x(index)} y={height - 8}>
-          {labelAt(index)}
+      {labelledIndexes(count, frame.width, LABEL_WIDTH_PX).map((index) => (
+        <text key={index} class="label" x={scale.x(index)} y={frame.top + frame.height + 18}>
+          {labels[index] ?? ''}
         </text>
       ))}
-      {at !== null && at < count && (
-        <rect class="cursor" x={scale.x(at)} y="8" width={Math.max(1, scale.band)} height={height - 34} />
+      {selected !== null && selected < count && (
+        <rect
+          class="cursor"
+          x={scale.x(selected)}
+          y={frame.top}
+          width={Math.max(1, scale.band)}
+          height={frame.height}
+        />
       )}
     </>
   );
@@ -130,7 +135,7 @@ export function figureOf(
   show: (value: number) => string,
   { absent }: { readonly absent: string },
 ) {
-  const { title, note, command, buckets, series, granularity, exact, isLoading, height, onPick } = props;
+  const { title, note, command, buckets, series, granularity, exact, isLoading, onPick } = props;
   const labels = bucketLabels(buckets, granularity);
   const valueOf = ({ index }: BucketRow, at: number) => {
     const value = series[at]?.values[index] ?? null;
@@ -149,7 +154,7 @@ export function figureOf(
       show: (row: BucketRow) => valueOf(row, at),
     })),
   ];
-  const say = (index: number) => {
+  const describe = (index: number) => {
     const parts = series
       .map(({ name, values }, at) =>
         (values[index] ?? 0) === 0 ? '' : `${name} ${show(values[index] ?? 0) || valueOf({ index }, at)}`,
@@ -164,11 +169,10 @@ export function figureOf(
     columns,
     rows: buckets.map((_, index) => ({ index })),
     points: buckets.length,
-    say,
+    describe,
     legend: series.map(({ name }) => name),
     isLoading,
     isEmpty: series.every(({ values }) => values.every((value) => (value ?? 0) === 0)),
-    height,
     onPick,
   };
 }

@@ -20,10 +20,16 @@ export function plotFrame(width: number, height: number): Frame {
   return { left: 52, top: 8, width: width - 60, height: height - 34 };
 }
 
+/** Turns the index of a point and its value into pixels. */
 export interface Scale {
+  readonly frame: Frame;
+  /** The number of points. */
+  readonly count: number;
   readonly y: (value: number) => number;
   readonly ticks: readonly number[];
+  /** The width of a point's band. */
   readonly band: number;
+  /** The left edge of a point's band. */
   readonly x: (index: number) => number;
 }
 
@@ -33,7 +39,7 @@ export function scaleOf(frame: Frame, count: number, max: number): Scale {
     .nice(4)
     .range([frame.top + frame.height, frame.top]);
   const band = count === 0 ? frame.width : frame.width / count;
-  return { y, ticks: y.ticks(4), band, x: (index) => frame.left + index * band };
+  return { frame, count, y, ticks: y.ticks(4), band, x: (index) => frame.left + index * band };
 }
 
 export function highestStack(series: readonly Series[], count: number): number {
@@ -81,7 +87,7 @@ export function labelledIndexes(count: number, width: number, labelWidth: number
 }
 
 /** The 95 % Wilson interval of a share. It is valid for few trials, too; null without any. */
-export function interval(hits: number, trials: number): readonly [low: number, high: number] | null {
+export function wilsonInterval(hits: number, trials: number): readonly [low: number, high: number] | null {
   if (trials === 0) return null;
   const z = 1.96;
   const share = hits / trials;

@@ -90,7 +90,7 @@ function grouped(units: string): string {
 }
 
 /** An amount as a float. Use it for the length of a bar or the order of rows, never for a figure that is shown. */
-export function lengthOf(amount: string | number | null | undefined): number {
+export function asFloat(amount: string | number | null | undefined): number {
   return Number(amount ?? 0);
 }
 
@@ -131,7 +131,7 @@ function momentFormat(timeZone: string, seconds: boolean): Intl.DateTimeFormat {
 }
 
 /** How long ago a moment was, or in how long it will be: `5 min ago`, `in 2 days`. */
-export function distance(iso: string | null | undefined, nowMs: number): string {
+export function relativeTime(iso: string | null | undefined, nowMs: number): string {
   if (iso === null || iso === undefined) return 'never';
   const seconds = Math.round((nowMs - new Date(iso).getTime()) / 1000);
   const size = Math.abs(seconds);
@@ -179,6 +179,6 @@ export function spaced(name: string): string {
 }
 
 /** `requests_per_minute` as `Requests per minute`. */
-export function sentence(name: string): string {
+export function capitalized(name: string): string {
   return name.charAt(0).toUpperCase() + spaced(name).slice(1);
 }

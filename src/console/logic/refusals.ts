@@ -9,7 +9,7 @@ export interface Advice {
 const MAY_BE_DONE = 'What was sent may have been done all the same: look before you send it again.';
 
 /** The message where no answer came (`none`) or its body was cut off (`broken`). A change may have been made then. */
-export function noAnswer(method: string, how: 'none' | 'broken'): string {
+export function noAnswerMessage(method: string, how: 'none' | 'broken'): string {
   const words = how === 'none' ? 'The gateway does not answer. Is it running?' : 'The answer broke off.';
   return method === 'get' ? words : `${words} ${MAY_BE_DONE}`;
 }

@@ -5,7 +5,7 @@ import { useState } from 'preact/hooks';
 import type { Answer } from '../api.ts';
 import { useDraft } from '../state/drafts.ts';
 import { CopyButton } from './copy.tsx';
-import { Dialog, Said, useSubmit } from './form.tsx';
+import { Dialog, FormRefusal, useSubmit } from './form.tsx';
 
 interface DialogFormProps<T> {
   readonly title: string;
@@ -30,7 +30,7 @@ export function DialogForm<T>({ title, verb, send, onDone, onClose, children }: 
         }}
       >
         {children}
-        <Said refusal={refusal} />
+        <FormRefusal refusal={refusal} />
         <footer class="dialog-foot">
           <button type="button" onClick={onClose}>
             Cancel

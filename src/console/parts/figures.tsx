@@ -24,7 +24,7 @@ export function Stats({ children }: { readonly children: ComponentChildren }) {
 }
 
 /** Stands in for a figure that is still loading. */
-export function Coming() {
+export function LoadingFigure() {
   return <span aria-busy="true">…</span>;
 }
 

@@ -113,7 +113,7 @@ export function useSubmit<T>(then: (data: T) => void): Submission<T> {
   return { isBusy, refusal, run };
 }
 
-export function Said({ refusal }: { readonly refusal: Refusal | null }) {
+export function FormRefusal({ refusal }: { readonly refusal: Refusal | null }) {
   return (
     <div role="alert">
       {refusal !== null && (
@@ -193,7 +193,7 @@ export function Confirm({ title, children, verb, send, onDone, onClose }: Confir
   return (
     <Dialog title={title} onClose={onClose}>
       <p>{children}</p>
-      <Said refusal={refusal} />
+      <FormRefusal refusal={refusal} />
       <footer class="dialog-foot">
         <button type="button" onClick={onClose}>
           Cancel

@@ -5,7 +5,7 @@ import type { Refusal } from '../api.ts';
 import { adviceOn } from '../logic/refusals.ts';
 import type { Load } from '../state/load.ts';
 import type { Pages } from '../state/pages.ts';
-import { Said } from './form.tsx';
+import { FormRefusal } from './form.tsx';
 
 interface LoadedProps<T> {
   readonly load: Load<T>;
@@ -18,9 +18,9 @@ interface LoadedProps<T> {
 }
 
 export function Loaded<T>({ load, permission, isEmpty, empty, children }: LoadedProps<T>) {
-  const { data, refusal, isLoading, again } = load;
-  if (refusal !== null) return <RefusalNotice refusal={refusal} permission={permission} again={again} />;
-  if (data === null) return isLoading ? <Waiting /> : <Empty>{empty}</Empty>;
+  const { data, refusal, isLoading, reload } = load;
+  if (refusal !== null) return <RefusalNotice refusal={refusal} permission={permission} reload={reload} />;
+  if (data === null) return isLoading ? <Loading /> : <Empty>{empty}</Empty>;
   return (
     <div class={isLoading ? 'dimmed' : undefined} aria-busy={isLoading}>
       {isEmpty?.(data) ? <Empty>{empty}</Empty> : children(data)}
@@ -28,7 +28,7 @@ export function Loaded<T>({ load, permission, isEmpty, empty, children }: Loaded
   );
 }
 
-export function Waiting() {
+export function Loading() {
   return (
     <div class="waiting" role="status">
       <span class="unseen">Loading</span>
@@ -48,7 +48,7 @@ export function MoreButton({ more, name = 'More' }: { readonly more: Pages<unkno
   if (more.read === null) return null;
   return (
     <div class="more">
-      <Said refusal={more.refusal} />
+      <FormRefusal refusal={more.refusal} />
       <button type="button" disabled={more.isBusy} onClick={more.read}>
         {name}
       </button>
@@ -59,10 +59,10 @@ export function MoreButton({ more, name = 'More' }: { readonly more: Pages<unkno
 interface NoticeProps {
   readonly refusal: Refusal;
   readonly permission: string;
-  readonly again?: () => void;
+  readonly reload?: () => void;
 }
 
-export function RefusalNotice({ refusal, permission, again }: NoticeProps) {
+export function RefusalNotice({ refusal, permission, reload }: NoticeProps) {
   const { title, advice, mayRepeat } = adviceOn(refusal.status, permission);
   return (
     <div class="notice" role="alert">
@@ -77,8 +77,8 @@ export function RefusalNotice({ refusal, permission, again }: NoticeProps) {
           </>
         )}
       </p>
-      {mayRepeat && again !== undefined && (
-        <button type="button" onClick={again}>
+      {mayRepeat && reload !== undefined && (
+        <button type="button" onClick={reload}>
           Try again
         </button>
       )}

@@ -33,12 +33,12 @@ interface ManagedListProps<Data, Row> {
 
 export function ManagedList<Data, Row>(props: ManagedListProps<Data, Row>) {
   const { title, note, tools, load, rowsOf, columns, empty, permission, actions, removal } = props;
-  const [asked, setAsked] = useState<Row | null>(null);
+  const [toRemove, setToRemove] = useState<Row | null>(null);
   const buttons = (row: Row) => (
     <>
       {actions?.(row)}
       {removal !== undefined && (removal.isFor?.(row) ?? true) && (
-        <button type="button" class="small danger" onClick={() => setAsked(row)}>
+        <button type="button" class="small danger" onClick={() => setToRemove(row)}>
           {removal.verb}
         </button>
       )}
@@ -57,15 +57,15 @@ export function ManagedList<Data, Row>(props: ManagedListProps<Data, Row>) {
         )}
       </Loaded>
       {load.more !== undefined && <MoreButton more={load.more} />}
-      {asked !== null && removal !== undefined && (
+      {toRemove !== null && removal !== undefined && (
         <Confirm
           title={`${removal.verb}?`}
           verb={removal.verb}
-          send={() => removal.send(asked)}
-          onDone={load.again}
-          onClose={() => setAsked(null)}
+          send={() => removal.send(toRemove)}
+          onDone={load.reload}
+          onClose={() => setToRemove(null)}
         >
-          {removal.ask(asked)}
+          {removal.ask(toRemove)}
         </Confirm>
       )}
     </Card>

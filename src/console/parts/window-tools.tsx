@@ -3,17 +3,17 @@
 import { useState } from 'preact/hooks';
 import { DEFAULT_PERIOD, isTimeZone, PERIODS } from '../logic/period.ts';
 import { params, setParams } from '../state/address.ts';
-import { audience, audiences, OWN_ZONE, period, zone } from '../state/view.ts';
+import { OWN_ZONE, period, reportScope, reportScopes, zone } from '../state/view.ts';
 
-export function WindowTools({ withAudience = true }: { readonly withAudience?: boolean }) {
-  const all = audiences();
+export function WindowTools({ withScope = true }: { readonly withScope?: boolean }) {
+  const all = reportScopes();
   return (
     <>
-      {withAudience && all.length > 1 && (
+      {withScope && all.length > 1 && (
         <label class="tool">
           <span class="unseen">Whose numbers</span>
           <select
-            value={audience.value.id}
+            value={reportScope.value.id}
             onChange={(event) => setParams({ whose: event.currentTarget.value, cursor: null })}
           >
             {all.map(({ id, name }) => (

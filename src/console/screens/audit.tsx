@@ -1,6 +1,6 @@
 // The audit log. Administrators see the organization's entries; administrators of the platform may see all entries.
 
-import { type AnswerOf, commandOf } from '../api.ts';
+import { type AnswerOf, curlCommand } from '../api.ts';
 import { changesOf } from '../logic/changes.ts';
 import { moment } from '../logic/format.ts';
 import { ManagedList } from '../parts/managed-list.tsx';
@@ -8,7 +8,7 @@ import { Page } from '../parts/page.tsx';
 import type { Column } from '../parts/table.tsx';
 import { params, setParams } from '../state/address.ts';
 import { useRead } from '../state/load.ts';
-import { may, tollgateLines } from '../state/session.ts';
+import { may, tollgateCommands } from '../state/session.ts';
 import { zone } from '../state/view.ts';
 
 type Entry = AnswerOf<'/v1/admin/active-org/audit'>['data'][number];
@@ -98,7 +98,7 @@ export function Audit() {
           </button>
         )
       }
-      commands={[commandOf(path), ...(isPlatform ? ['tollgate audit'] : tollgateLines('audit'))]}
+      commands={[curlCommand(path), ...(isPlatform ? ['tollgate audit'] : tollgateCommands('audit'))]}
     >
       <ManagedList
         title="Changes"

@@ -1,7 +1,7 @@
 // Settings that point clients (agents, SDKs, curl) to this gateway, for a model of the catalog; and the list of models.
 
 import { useState } from 'preact/hooks';
-import { commandOf } from '../api.ts';
+import { curlCommand } from '../api.ts';
 import { whole } from '../logic/format.ts';
 import { snippetsFor } from '../logic/snippets.ts';
 import { CodeBlock } from '../parts/copy.tsx';
@@ -54,7 +54,7 @@ export function Connect() {
           <Link to="keys">make one</Link> if you have none.
         </>
       }
-      commands={[commandOf('/v1/models'), `tollgate connect claude-code --url ${location.origin}`]}
+      commands={[curlCommand('/v1/models'), `tollgate connect claude-code --url ${location.origin}`]}
     >
       <WithModels>
         {(models) => {

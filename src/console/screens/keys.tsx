@@ -1,11 +1,11 @@
 // Inference keys: creating, rotating and revoking them. A secret is shown once.
 
 import { useState } from 'preact/hooks';
-import { type AnswerOf, call, commandOf } from '../api.ts';
-import { distance, moment, quoted } from '../logic/format.ts';
+import { type AnswerOf, call, curlCommand } from '../api.ts';
+import { moment, quoted, relativeTime } from '../logic/format.ts';
 import { lastDaysOf } from '../logic/last-days.ts';
 import { DialogForm, SecretOnce } from '../parts/dialog-form.tsx';
-import { Badge, Coming } from '../parts/figures.tsx';
+import { Badge, LoadingFigure } from '../parts/figures.tsx';
 import { SelectField, TextField } from '../parts/form.tsx';
 import { ManagedList } from '../parts/managed-list.tsx';
 import { OVERLAP_DEFAULT, OverlapField } from '../parts/overlap-field.tsx';
@@ -14,7 +14,7 @@ import type { Column } from '../parts/table.tsx';
 import { now } from '../state/clock.ts';
 import { useRead } from '../state/load.ts';
 import { useAll, usePages } from '../state/pages.ts';
-import { may, tollgateLines } from '../state/session.ts';
+import { may, tollgateCommands } from '../state/session.ts';
 import { zone } from '../state/view.ts';
 import { Adder } from './people.tsx';
 
@@ -33,7 +33,7 @@ const columnsWith = (lastDays: LastDays): readonly Column<Key>[] => [
     raw: ({ id }) => (typeof lastDays === 'string' ? null : (lastDays.get(id) ?? null)),
     show: ({ id }) =>
       lastDays === 'coming' ? (
-        <Coming />
+        <LoadingFigure />
       ) : lastDays === 'not known' ? (
         'not known now'
       ) : (
@@ -59,7 +59,7 @@ function KeyState({ of: key }: { readonly of: Key }) {
   if (key.revoked_at !== null) return <Badge>revoked</Badge>;
   if (key.expires_at !== null && new Date(key.expires_at) < now.value) return <Badge tone="warn">expired</Badge>;
   if (key.previous_secret_until !== null && new Date(key.previous_secret_until) > now.value)
-    return <Badge tone="warn">old secret ends {distance(key.previous_secret_until, now.value.getTime())}</Badge>;
+    return <Badge tone="warn">old secret ends {relativeTime(key.previous_secret_until, now.value.getTime())}</Badge>;
   return <Badge tone="good">active</Badge>;
 }
 
@@ -76,7 +76,7 @@ export function Keys() {
   const shown = (made: { readonly data: { readonly secret: string } }) => {
     setDialog(null);
     setSecret(made.data.secret);
-    load.again();
+    load.reload();
   };
   return (
     <Page
@@ -84,9 +84,9 @@ export function Keys() {
       lead="Inference keys are what clients present. They read no more than their own use and administer nothing."
       tools={<Adder isMain name="New key" onClick={() => setDialog('new')} />}
       commands={[
-        commandOf(path),
-        commandOf(path, { body: { name: 'my-client' } }, 'post'),
-        ...tollgateLines('key list'),
+        curlCommand(path),
+        curlCommand(path, { body: { name: 'my-client' } }, 'post'),
+        ...tollgateCommands('key list'),
       ]}
     >
       <ManagedList
@@ -106,7 +106,7 @@ export function Keys() {
         removal={{
           verb: 'Revoke',
           ask: ({ name }) => `${quoted(name)} stops working everywhere within a second, and cannot be brought back.`,
-          send: ({ id }) => call('delete', one, { at: { keyId: id } }),
+          send: ({ id }) => call('delete', one, { pathParameters: { keyId: id } }),
           isFor: ({ revoked_at: at }) => at === null,
         }}
       />
@@ -188,7 +188,7 @@ function RotateKey({ path, of: key, onDone, onClose }: RotateProps) {
   const [overlap, setOverlap] = useState(OVERLAP_DEFAULT);
   const send = () =>
     call('post', `${path}/rotate` as '/v1/me/keys/{keyId}/rotate', {
-      at: { keyId: key.id },
+      pathParameters: { keyId: key.id },
       body: { overlap_seconds: Number(overlap) },
     });
   return (

@@ -1,40 +1,40 @@
 // The limits and budgets of the organization, a team, a member or a key: what is used, lent and left, and setting them.
 
 import { useState } from 'preact/hooks';
-import { type AnswerOf, addressOf, type BodyOf, call, commandOf } from '../api.ts';
-import { dollars, lengthOf, moment, percent, sentence, whole } from '../logic/format.ts';
+import { type AnswerOf, addressOf, type BodyOf, call, curlCommand } from '../api.ts';
+import { asFloat, capitalized, dollars, moment, percent, whole } from '../logic/format.ts';
 import { DialogForm } from '../parts/dialog-form.tsx';
 import { Gauge } from '../parts/figures.tsx';
 import { SelectField, TextField } from '../parts/form.tsx';
-import { Waiting } from '../parts/loaded.tsx';
+import { Loading } from '../parts/loaded.tsx';
 import { ManagedList } from '../parts/managed-list.tsx';
 import { Page } from '../parts/page.tsx';
 import type { Column } from '../parts/table.tsx';
 import { params, setParams } from '../state/address.ts';
 import { useRead } from '../state/load.ts';
 import { useAll } from '../state/pages.ts';
-import { tollgateLines } from '../state/session.ts';
+import { tollgateCommands } from '../state/session.ts';
 import { zone } from '../state/view.ts';
 import { Adder } from './people.tsx';
 
 const PATH = '/v1/admin/active-org/limits';
 
 /** The organization, team, member or key that has the limits. */
-interface Bearer {
+interface LimitTarget {
   /** The value in the address, such as `team:ID`; empty for the organization. */
   readonly id: string;
   readonly name: string;
   readonly path: string;
 }
 
-const ORGANIZATION: Bearer = { id: '', name: 'The organization', path: PATH };
+const ORGANIZATION: LimitTarget = { id: '', name: 'The organization', path: PATH };
 
 type Current = AnswerOf<'/v1/admin/active-org/limits/current'>['data'][number];
 type OwnLimit = BodyOf<typeof PATH, 'put'>['limits'][number];
 
 const amountOf = ({ kind }: Pick<Current, 'kind'>, amount: string | number): string =>
   kind === 'budget' ? dollars(String(amount)) : whole(Number(amount));
-const shareOf = ({ used, limit }: Current): number => (lengthOf(limit) === 0 ? 1 : lengthOf(used) / lengthOf(limit));
+const shareOf = ({ used, limit }: Current): number => (asFloat(limit) === 0 ? 1 : asFloat(used) / asFloat(limit));
 
 const COLUMNS: readonly Column<Current>[] = [
   {
@@ -42,7 +42,7 @@ const COLUMNS: readonly Column<Current>[] = [
     raw: ({ kind, window }) => `${kind} ${window ?? ''}`,
     show: ({ kind, window, model }) => (
       <>
-        <span class="cell-main">{kind === 'budget' ? `Budget a ${window}` : sentence(kind)}</span>
+        <span class="cell-main">{kind === 'budget' ? `Budget a ${window}` : capitalized(kind)}</span>
         {model !== null && <span class="note">{model}</span>}
       </>
     ),
@@ -77,64 +77,64 @@ const COLUMNS: readonly Column<Current>[] = [
 ];
 
 export function Limits() {
-  const { bearers, isLoading } = useBearers();
+  const { targets, isLoading } = useTargets();
   const asked = params.value['of'];
-  const found = asked === undefined ? ORGANIZATION : (bearers.find(({ id }) => id === asked) ?? bearerIn(asked));
-  if (isLoading) return <Waiting />;
-  const bearer = found ?? ORGANIZATION;
-  // With the key each owner gets a component of its own, so that the limits of one are never sent to another.
-  return <LimitsOf key={bearer.id} bearer={bearer} bearers={bearers} />;
+  const found = asked === undefined ? ORGANIZATION : (targets.find(({ id }) => id === asked) ?? targetIn(asked));
+  if (isLoading) return <Loading />;
+  const target = found ?? ORGANIZATION;
+  // With the key each target gets a component of its own, so that the limits of one are never sent to another.
+  return <LimitsOf key={target.id} target={target} targets={targets} />;
 }
 
-function LimitsOf({ bearer, bearers }: { readonly bearer: Bearer; readonly bearers: readonly Bearer[] }) {
-  const path = bearer.path as typeof PATH;
+function LimitsOf({ target, targets }: { readonly target: LimitTarget; readonly targets: readonly LimitTarget[] }) {
+  const path = target.path as typeof PATH;
   const current = useRead(`${path}/current` as const);
   const set = useRead(path);
   const [isOpen, setOpen] = useState(false);
   const own = (set.data?.data.limits ?? []).filter((limit) => limit.set_by === 'organization').map(bodyOf);
   const replace = (limits: readonly OwnLimit[]) => call('put', path, { body: { limits: [...limits] } });
-  const again = () => {
-    current.again();
-    set.again();
+  const reload = () => {
+    current.reload();
+    set.reload();
   };
   return (
     <Page
       title="Limits and budgets"
       lead="They hold across all gateways together. What is lent is with a gateway, for requests under way and to come."
       tools={set.data !== null && <Adder isMain name="New limit" onClick={() => setOpen(true)} />}
-      commands={[commandOf(`${path}/current`), commandOf(path), ...tollgateLines('limit current')]}
+      commands={[curlCommand(`${path}/current`), curlCommand(path), ...tollgateCommands('limit current')]}
     >
-      {bearers.length > 1 && (
+      {targets.length > 1 && (
         <div class="filters">
           <SelectField
             label="Whose"
-            value={bearer.id}
+            value={target.id}
             onValue={(id) => setParams({ of: id })}
-            options={bearers.some(({ id }) => id === bearer.id) ? bearers : [...bearers, bearer]}
+            options={targets.some(({ id }) => id === target.id) ? targets : [...targets, target]}
           />
         </div>
       )}
       <ManagedList
-        title={bearer.name}
-        load={{ ...current, again }}
+        title={target.name}
+        load={{ ...current, reload }}
         rowsOf={({ data }) => data}
         columns={COLUMNS}
         permission="org.admin"
         empty={<p>There is no limit. A budget stops surprises: a month’s is a good beginning.</p>}
         removal={{
           verb: 'Remove',
-          ask: ({ kind }) => `The limit “${sentence(kind)}” holds no more, at once and on every gateway.`,
+          ask: ({ kind }) => `The limit “${capitalized(kind)}” holds no more, at once and on every gateway.`,
           send: (limit) => replace(own.filter((one) => !isSame(one, limit))),
           isFor: ({ set_by: by }) => set.data !== null && by === 'organization',
         }}
       />
       {isOpen && (
         <NewLimit
-          of={bearer.name}
+          of={target.name}
           send={(limit) => replace([...own.filter((one) => !isSame(one, limit)), limit])}
           onDone={() => {
             setOpen(false);
-            again();
+            reload();
           }}
           onClose={() => setOpen(false)}
         />
@@ -144,31 +144,31 @@ function LimitsOf({ bearer, bearers }: { readonly bearer: Bearer; readonly beare
 }
 
 /** The organization, its teams and members, and its keys that are not revoked. */
-function useBearers(): { readonly bearers: readonly Bearer[]; readonly isLoading: boolean } {
+function useTargets(): { readonly targets: readonly LimitTarget[]; readonly isLoading: boolean } {
   const teams = useAll<AnswerOf<'/v1/admin/active-org/teams'>['data'][number]>('/v1/admin/active-org/teams');
   const members = useAll<AnswerOf<'/v1/admin/active-org/members'>['data'][number]>('/v1/admin/active-org/members');
   const keys = useAll<AnswerOf<'/v1/admin/active-org/keys'>['data'][number]>('/v1/admin/active-org/keys');
-  const bearers = [
+  const targets = [
     ORGANIZATION,
     ...(teams.data?.data ?? []).map(({ id, display_name: name }) => below('team', id, name)),
     ...(members.data?.data ?? []).map(({ user_id: id, email }) => below('member', id, email)),
     ...(keys.data?.data ?? []).flatMap(({ id, name, revoked_at: at }) => (at === null ? [below('key', id, name)] : [])),
   ];
-  return { bearers, isLoading: teams.isLoading || members.isLoading || keys.isLoading };
+  return { targets, isLoading: teams.isLoading || members.isLoading || keys.isLoading };
 }
 
 const KIND_NAMES = { team: 'Team', member: 'Member', key: 'Key' } as const;
 
-function below(kind: keyof typeof KIND_NAMES, id: string, name: string): Bearer {
+function below(kind: keyof typeof KIND_NAMES, id: string, name: string): LimitTarget {
   return {
     id: `${kind}:${id}`,
     name: `${KIND_NAMES[kind]} ${name}`,
-    path: addressOf(`/v1/admin/active-org/${kind}s/{id}/limits`, { at: { id } }),
+    path: addressOf(`/v1/admin/active-org/${kind}s/{id}/limits`, { pathParameters: { id } }),
   };
 }
 
 /** The team, member or key that a link names, where the choice does not offer it. */
-function bearerIn(asked: string): Bearer | undefined {
+function targetIn(asked: string): LimitTarget | undefined {
   const [, kind, id] = /^(team|member|key):([\w-]+)$/.exec(asked) ?? [];
   return kind === undefined || id === undefined ? undefined : below(kind as keyof typeof KIND_NAMES, id, id);
 }
@@ -207,7 +207,7 @@ interface NewLimitProps {
   readonly onClose: () => void;
 }
 
-function NewLimit({ of: bearer, send, onDone, onClose }: NewLimitProps) {
+function NewLimit({ of: target, send, onDone, onClose }: NewLimitProps) {
   const [kind, setKind] = useState(KINDS[0] ?? '');
   const [amount, setAmount] = useState('');
   const [model, setModel] = useState('');
@@ -219,7 +219,7 @@ function NewLimit({ of: bearer, send, onDone, onClose }: NewLimitProps) {
     ...(model.trim() === '' ? {} : { model: model.trim() }),
   } as OwnLimit;
   return (
-    <DialogForm title={`New limit: ${bearer}`} verb="Set it" send={() => send(limit)} onDone={onDone} onClose={onClose}>
+    <DialogForm title={`New limit: ${target}`} verb="Set it" send={() => send(limit)} onDone={onDone} onClose={onClose}>
       <SelectField label="Kind" value={kind} onValue={setKind} options={KINDS} />
       <TextField
         label={isBudget ? 'Dollars' : 'How many'}

@@ -1,7 +1,7 @@
 // What all gateways serve now: throughput, latency, errors, refusals and paused models; and the list of processes.
 
 import { useState } from 'preact/hooks';
-import { type AnswerOf, commandOf } from '../api.ts';
+import { type AnswerOf, curlCommand } from '../api.ts';
 import { Lines } from '../charts/lines.tsx';
 import { StackedBars } from '../charts/stacked-bars.tsx';
 import {
@@ -33,13 +33,13 @@ const REFRESH_MS = 5_000;
 const STATUSES = ['2xx', '3xx', '4xx', '5xx', 'none', 'left'] as const;
 
 export function LiveFigures() {
-  const [isHeld, setHeld] = useState(false);
+  const [isPaused, setPaused] = useState(false);
   const live = useRead('/v1/admin/live');
   const processes = useRead('/v1/admin/processes');
   useEvery(REFRESH_MS, () => {
-    if (isHeld) return;
-    live.again();
-    processes.again();
+    if (isPaused) return;
+    live.reload();
+    processes.reload();
   });
   // Data that is loaded every few seconds is not dimmed during each load.
   const steady = { ...live, isLoading: live.data === null };
@@ -48,19 +48,19 @@ export function LiveFigures() {
       title="Live"
       lead="All gateways of all machines together, as their processes wrote it in the last seconds. Times are UTC."
       tools={
-        <button type="button" aria-pressed={isHeld} onClick={() => setHeld(!isHeld)}>
+        <button type="button" aria-pressed={isPaused} onClick={() => setPaused(!isPaused)}>
           Hold
         </button>
       }
       commands={[
-        commandOf('/v1/admin/live'),
-        commandOf('/v1/admin/processes'),
+        curlCommand('/v1/admin/live'),
+        curlCommand('/v1/admin/processes'),
         'tollgate process live',
         'tollgate process list',
       ]}
     >
       <Loaded load={steady} permission="platform.admin">
-        {({ data }) => <Shown live={data} />}
+        {({ data }) => <LiveCharts live={data} />}
       </Loaded>
       <ManagedList
         title="Processes"
@@ -74,14 +74,14 @@ export function LiveFigures() {
   );
 }
 
-function Shown({ live }: { readonly live: Live }) {
+function LiveCharts({ live }: { readonly live: Live }) {
   const { points } = live;
   const buckets = points.map(({ at }) => at);
-  const common = { buckets, granularity: 'second' as const, command: commandOf('/v1/admin/live') };
+  const common = { buckets, granularity: 'second' as const, command: curlCommand('/v1/admin/live') };
   const timesOf = (name: string, valueOf: (point: Point) => number | null) => ({ name, values: points.map(valueOf) });
   return (
     <>
-      <Minute live={live} />
+      <LastMinute live={live} />
       <div class="grid">
         <StackedBars
           {...common}
@@ -126,13 +126,13 @@ function Shown({ live }: { readonly live: Live }) {
           show={whole}
           axis={countTick}
         />
-        <Reasons live={live} />
+        <RefusalsAndFailures live={live} />
       </div>
     </>
   );
 }
 
-function Minute({ live }: { readonly live: Live }) {
+function LastMinute({ live }: { readonly live: Live }) {
   const { minute } = live;
   const share = minute.requests === 0 ? null : minute.errors / minute.requests;
   return (
@@ -201,7 +201,7 @@ const PAUSE_COLUMNS: readonly Column<Live['paused'][number]>[] = [
   { name: 'Called again', raw: ({ until }) => until, show: ({ until }) => timeOf(until) },
 ];
 
-function Reasons({ live: { refusals, failed_calls: failed, paused } }: { readonly live: Live }) {
+function RefusalsAndFailures({ live: { refusals, failed_calls: failed, paused } }: { readonly live: Live }) {
   return (
     <>
       <Card title="Refusals" note="Of the last five minutes.">

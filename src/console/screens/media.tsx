@@ -1,6 +1,6 @@
 // The files that clients of the organization have uploaded, and the storage that they take.
 
-import { type AnswerOf, call, commandOf } from '../api.ts';
+import { type AnswerOf, call, curlCommand } from '../api.ts';
 import { bytes, moment, whole } from '../logic/format.ts';
 import { Stat, Stats } from '../parts/figures.tsx';
 import { Loaded } from '../parts/loaded.tsx';
@@ -9,7 +9,7 @@ import { Page } from '../parts/page.tsx';
 import { type Column, numberColumn } from '../parts/table.tsx';
 import { useRead } from '../state/load.ts';
 import { usePages } from '../state/pages.ts';
-import { tollgateLines } from '../state/session.ts';
+import { tollgateCommands } from '../state/session.ts';
 import { zone } from '../state/view.ts';
 
 const PATH = '/v1/admin/active-org/media';
@@ -34,7 +34,7 @@ export function Media() {
     <Page
       title="Media"
       lead="Files that clients have uploaded. The same bytes are kept once."
-      commands={[commandOf(PATH), commandOf(`${PATH}/usage`), ...tollgateLines('media list', 'media usage')]}
+      commands={[curlCommand(PATH), curlCommand(`${PATH}/usage`), ...tollgateCommands('media list', 'media usage')]}
     >
       <Loaded load={usage} permission="org.admin">
         {({ data }) => (
@@ -59,7 +59,7 @@ export function Media() {
         removal={{
           verb: 'Delete',
           ask: ({ id }) => `The bytes of ${id} are deleted, and every address of them ends.`,
-          send: ({ id }) => call('delete', `${PATH}/{mediaId}`, { at: { mediaId: id } }),
+          send: ({ id }) => call('delete', `${PATH}/{mediaId}`, { pathParameters: { mediaId: id } }),
         }}
       />
     </Page>

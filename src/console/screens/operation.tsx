@@ -1,10 +1,10 @@
 // How the installation runs: pending executions, comparisons of the books, jobs, and processes that hold credit or
 // records (epochs).
 
-import { type AnswerOf, call, commandOf } from '../api.ts';
-import { distance, dollars, duration, moment, sentence, whole } from '../logic/format.ts';
+import { type AnswerOf, call, curlCommand } from '../api.ts';
+import { capitalized, dollars, duration, moment, relativeTime, whole } from '../logic/format.ts';
 import { Badge, Stat, Stats } from '../parts/figures.tsx';
-import { Said, useSubmit } from '../parts/form.tsx';
+import { FormRefusal, useSubmit } from '../parts/form.tsx';
 import { Loaded } from '../parts/loaded.tsx';
 import { ManagedList } from '../parts/managed-list.tsx';
 import { Page } from '../parts/page.tsx';
@@ -18,7 +18,7 @@ type Epoch = AnswerOf<'/v1/admin/epochs'>['data'][number];
 type Compared = AnswerOf<'/v1/admin/drift'>['data']['compared'][number];
 
 const COMPARED_COLUMNS: readonly Column<Compared>[] = [
-  { name: 'Compared', raw: ({ what }) => what, show: ({ what }) => <span class="cell-main">{sentence(what)}</span> },
+  { name: 'Compared', raw: ({ what }) => what, show: ({ what }) => <span class="cell-main">{capitalized(what)}</span> },
   {
     name: 'Difference',
     raw: ({ drift }) => drift,
@@ -29,7 +29,11 @@ const COMPARED_COLUMNS: readonly Column<Compared>[] = [
         <Badge tone={drift === 0 ? 'good' : 'bad'}>{drift === 0 ? 'none' : whole(drift)}</Badge>
       ),
   },
-  { name: 'When', raw: ({ checked_at: at }) => at, show: ({ checked_at: at }) => distance(at, now.value.getTime()) },
+  {
+    name: 'When',
+    raw: ({ checked_at: at }) => at,
+    show: ({ checked_at: at }) => relativeTime(at, now.value.getTime()),
+  },
   { name: 'By', raw: ({ job }) => job, isExtra: true },
 ];
 
@@ -39,7 +43,7 @@ const JOB_COLUMNS: readonly Column<Job>[] = [
   {
     name: 'Last success',
     raw: ({ last_success_at: at }) => at,
-    show: ({ last_success_at: at }) => distance(at, now.value.getTime()),
+    show: ({ last_success_at: at }) => relativeTime(at, now.value.getTime()),
   },
   {
     name: 'Took',
@@ -87,7 +91,7 @@ const EPOCH_COLUMNS: readonly Column<Epoch>[] = [
   {
     name: 'Last posted',
     raw: ({ last_posted_at: at }) => at,
-    show: ({ last_posted_at: at }) => distance(at, now.value.getTime()),
+    show: ({ last_posted_at: at }) => relativeTime(at, now.value.getTime()),
   },
   numberColumn('Lent to it', ({ leased }) => leased, dollars),
   numberColumn('Pending', ({ pending }) => pending, whole),
@@ -96,34 +100,35 @@ const EPOCH_COLUMNS: readonly Column<Epoch>[] = [
 export function Operation() {
   const jobs = useRead('/v1/admin/jobs');
   const drift = useRead('/v1/admin/drift');
-  const aside = useRead('/v1/admin/live').data?.data.quarantined_files;
+  const quarantinedFiles = useRead('/v1/admin/live').data?.data.quarantined_files;
   const epochs = useRead('/v1/admin/epochs');
-  const again = () => {
-    jobs.again();
-    drift.again();
-    epochs.again();
+  const reload = () => {
+    jobs.reload();
+    drift.reload();
+    epochs.reload();
   };
-  const { isBusy, refusal, run } = useSubmit<unknown>(again);
-  const start = (jobName: string) => void run(() => call('post', '/v1/admin/jobs/{jobName}/runs', { at: { jobName } }));
+  const { isBusy, refusal, run } = useSubmit<unknown>(reload);
+  const start = (jobName: string) =>
+    void run(() => call('post', '/v1/admin/jobs/{jobName}/runs', { pathParameters: { jobName } }));
   return (
     <Page
       title="Jobs and drift"
       lead="Whether ledger, records and reports agree, and whether what keeps them so has run."
       tools={
-        <button type="button" onClick={again}>
+        <button type="button" onClick={reload}>
           Look again
         </button>
       }
       commands={[
-        commandOf('/v1/admin/drift'),
-        commandOf('/v1/admin/jobs'),
+        curlCommand('/v1/admin/drift'),
+        curlCommand('/v1/admin/jobs'),
         'tollgate reconcile',
         'tollgate epoch list',
         'tollgate status',
       ]}
     >
       <Loaded load={drift} permission="platform.admin">
-        {({ data: { pending } }) => <Standing pending={pending} aside={aside} />}
+        {({ data: { pending } }) => <PendingFigures pending={pending} quarantinedFiles={quarantinedFiles} />}
       </Loaded>
       <ManagedList
         title="Drift"
@@ -133,7 +138,7 @@ export function Operation() {
         permission="platform.admin"
         empty="Nothing has been compared yet."
       />
-      <Said refusal={refusal} />
+      <FormRefusal refusal={refusal} />
       <ManagedList
         title="Jobs"
         load={jobs}
@@ -160,13 +165,13 @@ export function Operation() {
   );
 }
 
-interface StandingProps {
+interface PendingFiguresProps {
   readonly pending: AnswerOf<'/v1/admin/drift'>['data']['pending'];
   /** The number of quarantined files on all machines; undefined while it is not known. */
-  readonly aside: number | undefined;
+  readonly quarantinedFiles: number | undefined;
 }
 
-function Standing({ pending, aside }: StandingProps) {
+function PendingFigures({ pending, quarantinedFiles }: PendingFiguresProps) {
   return (
     <Stats>
       <Stat name="Pending" value={whole(pending.executions)} note="executions that have not ended" />
@@ -174,8 +179,8 @@ function Standing({ pending, aside }: StandingProps) {
       <Stat name="Late" value={whole(pending.late)} tone={pending.late > 0 ? 'bad' : undefined} />
       <Stat
         name="Set aside"
-        value={whole(aside)}
-        tone={(aside ?? 0) > 0 ? 'bad' : undefined}
+        value={whole(quarantinedFiles)}
+        tone={(quarantinedFiles ?? 0) > 0 ? 'bad' : undefined}
         note="files of records that could not be posted"
       />
     </Stats>

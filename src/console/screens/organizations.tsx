@@ -1,7 +1,7 @@
 // The organizations of the platform: creating and freezing them, their wallets, and adding credit.
 
 import { useState } from 'preact/hooks';
-import { type AnswerOf, call, commandOf } from '../api.ts';
+import { type AnswerOf, call, curlCommand } from '../api.ts';
 import { dollars, moment } from '../logic/format.ts';
 import { DialogForm } from '../parts/dialog-form.tsx';
 import { Badge } from '../parts/figures.tsx';
@@ -57,7 +57,7 @@ export function Organizations() {
   const id = params.value['id'];
   const done = () => {
     setOpen(null);
-    load.again();
+    load.reload();
   };
   const [frozen, setFrozen] = useState<Organization | null>(null);
   return (
@@ -66,8 +66,8 @@ export function Organizations() {
       lead="Who is served and who pays. A frozen organization’s credit is kept, and its requests are refused."
       tools={<Adder isMain name="New organization" onClick={() => setOpen('new')} />}
       commands={[
-        commandOf(PATH),
-        commandOf(
+        curlCommand(PATH),
+        curlCommand(
           '/v1/billing/deposits',
           { body: { organization_id: id ?? 'ID', amount: '100.00', reference: 'invoice 7' } },
           'post',
@@ -96,7 +96,7 @@ export function Organizations() {
           </>
         )}
       />
-      {frozen !== null && <Freeze of={frozen} onDone={load.again} onClose={() => setFrozen(null)} />}
+      {frozen !== null && <Freeze of={frozen} onDone={load.reload} onClose={() => setFrozen(null)} />}
       {id !== undefined && <Wallets organizationId={id} />}
       {open === 'new' && <NewOrganization onDone={done} onClose={() => setOpen(null)} />}
       {open !== null && open !== 'new' && <AddCredit of={open} onDone={done} onClose={() => setOpen(null)} />}
@@ -112,7 +112,8 @@ interface FreezeProps {
 
 function Freeze({ of: { id: organizationId, display_name: name, frozen }, onDone, onClose }: FreezeProps) {
   const verb = frozen ? 'Thaw' : 'Freeze';
-  const send = () => call('patch', `${PATH}/{organizationId}`, { at: { organizationId }, body: { frozen: !frozen } });
+  const send = () =>
+    call('patch', `${PATH}/{organizationId}`, { pathParameters: { organizationId }, body: { frozen: !frozen } });
   return (
     <Confirm title={`${verb}?`} verb={verb} send={send} onDone={onDone} onClose={onClose}>
       <bdi>{name}</bdi> {frozen ? 'is served again.' : 'is served no more, until it is thawed.'}
@@ -134,7 +135,7 @@ const WALLET_COLUMNS: readonly Column<Wallet>[] = [
 ];
 
 function Wallets({ organizationId }: { readonly organizationId: string }) {
-  const load = useRead('/v1/admin/organizations/{organizationId}/wallets', { at: { organizationId } });
+  const load = useRead('/v1/admin/organizations/{organizationId}/wallets', { pathParameters: { organizationId } });
   return (
     <ManagedList
       title="Wallets"

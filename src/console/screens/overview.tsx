@@ -1,29 +1,29 @@
 // The overview: spend, requests, errors, latency, savings by routing, credit, limits and the latest requests.
 
-import { type AnswerOf, commandOf } from '../api.ts';
+import { type AnswerOf, curlCommand } from '../api.ts';
 import {
+  asFloat,
   type Count,
+  capitalized,
   compact,
   dollars,
   duration,
-  lengthOf,
   moment,
   percent,
-  sentence,
   sumOfCounts,
   whole,
 } from '../logic/format.ts';
 import { periodBefore } from '../logic/period.ts';
-import { Bar, Coming, Gauge, Stat, Stats } from '../parts/figures.tsx';
+import { Bar, Gauge, LoadingFigure, Stat, Stats } from '../parts/figures.tsx';
 import { Link } from '../parts/link.tsx';
 import { Empty, Loaded } from '../parts/loaded.tsx';
 import { Card, Page } from '../parts/page.tsx';
 import { type Column, numberColumn, Table } from '../parts/table.tsx';
 import { WindowTools } from '../parts/window-tools.tsx';
 import { type Load, useRead } from '../state/load.ts';
-import { reportCommand, reportLines, reportPermission, useReport } from '../state/reports.ts';
+import { reportCurlCommand, reportPermission, reportTollgateCommands, useReport } from '../state/reports.ts';
 import { may } from '../state/session.ts';
-import { audience, period, zone } from '../state/view.ts';
+import { period, reportScope, zone } from '../state/view.ts';
 import { FirstSteps } from './first-steps.tsx';
 import { LatestRequests } from './requests/request-table.tsx';
 import { GroupChart } from './usage-charts.tsx';
@@ -33,13 +33,13 @@ export function Overview() {
   return (
     <Page
       title="Overview"
-      lead={`${audience.value.name}: ${period.value.start} to ${period.value.end}, days of ${zone.value}.`}
+      lead={`${reportScope.value.name}: ${period.value.start} to ${period.value.end}, days of ${zone.value}.`}
       tools={<WindowTools />}
       commands={[
-        reportCommand('usage'),
-        commandOf('/v1/usage/limits/current'),
-        commandOf('/v1/billing/credits'),
-        ...reportLines('usage'),
+        reportCurlCommand('usage'),
+        curlCommand('/v1/usage/limits/current'),
+        curlCommand('/v1/billing/credits'),
+        ...reportTollgateCommands('usage'),
       ]}
     >
       <Loaded load={usage} permission={reportPermission()}>
@@ -102,7 +102,7 @@ function TopFigures({ cost, requests, tokens }: TopProps) {
       <Stat
         name="Saved by routing"
         value={saved === undefined ? absent(routing) : dollars(saved.savings_usd)}
-        tone={saved !== undefined && lengthOf(saved.savings_usd) > 0 ? 'good' : undefined}
+        tone={saved !== undefined && asFloat(saved.savings_usd) > 0 ? 'good' : undefined}
         note={
           saved === undefined
             ? ' '
@@ -126,7 +126,7 @@ function TopFigures({ cost, requests, tokens }: TopProps) {
 
 /** Stands in for a figure that is loading or was refused. */
 function absent({ refusal }: Pick<Load<unknown>, 'refusal'>) {
-  return refusal === null ? <Coming /> : 'not known now';
+  return refusal === null ? <LoadingFigure /> : 'not known now';
 }
 
 type Limit = AnswerOf<'/v1/usage/limits/current'>['data'][number];
@@ -157,7 +157,7 @@ const LIMIT_COLUMNS: readonly Column<Limit>[] = [
     raw: ({ kind, window, scope }) => `${scope} ${window ?? ''} ${kind}`,
     show: ({ kind, window, scope, model }) => (
       <>
-        <span class="cell-main">{kind === 'budget' ? `Budget a ${window}` : sentence(kind)}</span>
+        <span class="cell-main">{kind === 'budget' ? `Budget a ${window}` : capitalized(kind)}</span>
         <span class="note">
           {scope}
           {model !== null && ` · ${model}`}
@@ -186,7 +186,7 @@ function limitAmount({ kind }: Limit, amount: string | number): string {
 
 /** The used share of a limit, for its bar. A limit of 0 counts as used up. */
 function shareUsed({ used, limit }: Limit): number {
-  return lengthOf(limit) === 0 ? 1 : lengthOf(used) / lengthOf(limit);
+  return asFloat(limit) === 0 ? 1 : asFloat(used) / asFloat(limit);
 }
 
 interface ModelsProps {
@@ -210,12 +210,12 @@ function SpendByModel({ models, cost }: ModelsProps) {
     {
       name: 'Share',
       raw: ({ cost: own }) => own,
-      show: ({ cost: own }) => <Bar share={lengthOf(own) / (lengthOf(cost) || 1)} />,
+      show: ({ cost: own }) => <Bar share={asFloat(own) / (asFloat(cost) || 1)} />,
       isExtra: true,
     },
   ];
   // The report is sorted by requests, but the most expensive model may have few of them.
-  const dearest = models.toSorted((one, other) => lengthOf(other.cost) - lengthOf(one.cost)).slice(0, 8);
+  const dearest = models.toSorted((one, other) => asFloat(other.cost) - asFloat(one.cost)).slice(0, 8);
   return (
     <Card title="Spend by model" tools={<Link to="usage">Usage and spend</Link>}>
       {models.length === 0 ? (

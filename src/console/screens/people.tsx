@@ -1,7 +1,7 @@
 // The members of the organization and its teams.
 
 import { useState } from 'preact/hooks';
-import { type AnswerOf, call, commandOf } from '../api.ts';
+import { type AnswerOf, call, curlCommand } from '../api.ts';
 import { moment, quoted } from '../logic/format.ts';
 import { DialogForm } from '../parts/dialog-form.tsx';
 import { SelectField, TextField } from '../parts/form.tsx';
@@ -10,7 +10,7 @@ import { ManagedList } from '../parts/managed-list.tsx';
 import { Page } from '../parts/page.tsx';
 import type { Column } from '../parts/table.tsx';
 import { usePages } from '../state/pages.ts';
-import { me, tollgateLines } from '../state/session.ts';
+import { me, tollgateCommands } from '../state/session.ts';
 import { zone } from '../state/view.ts';
 
 type Member = AnswerOf<'/v1/admin/active-org/members'>['data'][number];
@@ -57,17 +57,17 @@ export function People() {
   const close = () => setOpen(null);
   const done = () => {
     close();
-    members.again();
-    teams.again();
+    members.reload();
+    teams.reload();
   };
   return (
     <Page
       title="Members and teams"
       lead="Owners and administrators change things; members ask models and see what they use."
       commands={[
-        commandOf('/v1/admin/active-org/members'),
-        commandOf('/v1/admin/active-org/teams'),
-        ...tollgateLines('member list', 'team list'),
+        curlCommand('/v1/admin/active-org/members'),
+        curlCommand('/v1/admin/active-org/teams'),
+        ...tollgateCommands('member list', 'team list'),
       ]}
     >
       <ManagedList
@@ -91,7 +91,8 @@ export function People() {
         removal={{
           verb: 'Remove',
           ask: ({ email }) => `${email} leaves the organization, and the keys of this person here are revoked.`,
-          send: ({ user_id: userId }) => call('delete', '/v1/admin/active-org/members/{userId}', { at: { userId } }),
+          send: ({ user_id: userId }) =>
+            call('delete', '/v1/admin/active-org/members/{userId}', { pathParameters: { userId } }),
           isFor: ({ user_id: userId }) => userId !== me()?.user?.id,
         }}
       />
@@ -111,7 +112,7 @@ export function People() {
         removal={{
           verb: 'Delete',
           ask: ({ display_name: name }) => `${quoted(name)} is deleted, once its keys are revoked.`,
-          send: ({ id }) => call('delete', '/v1/admin/active-org/teams/{teamId}', { at: { teamId: id } }),
+          send: ({ id }) => call('delete', '/v1/admin/active-org/teams/{teamId}', { pathParameters: { teamId: id } }),
         }}
       />
       {open?.kind === 'member' && <NewMember onDone={done} onClose={close} />}
@@ -156,7 +157,10 @@ function NewMember({ onDone, onClose }: DialogProps) {
 function MemberRole({ of: member, onDone, onClose }: DialogProps & { readonly of: Member }) {
   const [role, setRole] = useState<Role>(member.role);
   const send = () =>
-    call('patch', '/v1/admin/active-org/members/{userId}', { at: { userId: member.user_id }, body: { role } });
+    call('patch', '/v1/admin/active-org/members/{userId}', {
+      pathParameters: { userId: member.user_id },
+      body: { role },
+    });
   return (
     <DialogForm title={member.email} verb="Set the role" send={send} onDone={onDone} onClose={onClose}>
       <SelectField label="Role" value={role} onValue={(to) => setRole(to as Role)} options={ROLES} />

@@ -1,10 +1,10 @@
 // The playground: sends one request to a model or to auto routing, and shows the reply with its model, times and cost.
 
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { commandOf, type Refusal } from '../api.ts';
+import { curlCommand, type Refusal } from '../api.ts';
 import { dollars, duration, whole } from '../logic/format.ts';
 import { Badge } from '../parts/figures.tsx';
-import { Said, TextField } from '../parts/form.tsx';
+import { FormRefusal, TextField } from '../parts/form.tsx';
 import { Link } from '../parts/link.tsx';
 import { type Model, ModelChoice, WithModels } from '../parts/model-choice.tsx';
 import { Card, Page } from '../parts/page.tsx';
@@ -20,7 +20,7 @@ export function Playground() {
     <Page
       title="Playground"
       lead="A real request: it is charged, limited, screened and recorded like any other, with the tag “playground”."
-      commands={[commandOf('/v1/chat/completions', { body: bodyOf(prompt) }, 'post')]}
+      commands={[curlCommand('/v1/chat/completions', { body: bodyOf(prompt) }, 'post')]}
     >
       <WithModels>{(models) => <Conversation models={models} prompt={prompt} onPrompt={setPrompt} />}</WithModels>
     </Page>
@@ -86,10 +86,10 @@ function Conversation({ models, prompt, onPrompt }: ConversationProps) {
         </form>
       </Card>
       <Card title="Reply">
-        <Said refusal={refusal} />
+        <FormRefusal refusal={refusal} />
         {refusal?.status === NOT_ENOUGH_CREDIT && !may('org.admin') && <OwnWalletTooEmpty />}
         {reply === null && refusal === null && <p class="empty">What the model says appears here.</p>}
-        {reply !== null && <Answered reply={reply} record={record} isBusy={isBusy} />}
+        {reply !== null && <ReplyView reply={reply} record={record} isBusy={isBusy} />}
       </Card>
     </div>
   );
@@ -110,13 +110,13 @@ function OwnWalletTooEmpty() {
   );
 }
 
-interface AnsweredProps {
+interface ReplyViewProps {
   readonly reply: Reply;
   readonly record: GenerationRecord | null;
   readonly isBusy: boolean;
 }
 
-function Answered({ reply, record, isBusy }: AnsweredProps) {
+function ReplyView({ reply, record, isBusy }: ReplyViewProps) {
   const { text, executionId, model, firstByteMs, wholeMs, problem } = reply;
   return (
     <>

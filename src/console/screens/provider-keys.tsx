@@ -1,11 +1,11 @@
 // The organization's own provider keys: their state, order and use; adding, verifying, rotating and removing them.
 
 import { useState } from 'preact/hooks';
-import { type AnswerOf, call, commandOf } from '../api.ts';
-import { distance, dollars, quoted, whole } from '../logic/format.ts';
+import { type AnswerOf, call, curlCommand } from '../api.ts';
+import { dollars, quoted, relativeTime, whole } from '../logic/format.ts';
 import { DialogForm } from '../parts/dialog-form.tsx';
 import { Badge, type Tone } from '../parts/figures.tsx';
-import { Said, SelectField, TextField, useSubmit } from '../parts/form.tsx';
+import { FormRefusal, SelectField, TextField, useSubmit } from '../parts/form.tsx';
 import { ManagedList } from '../parts/managed-list.tsx';
 import { OVERLAP_DEFAULT, OverlapField } from '../parts/overlap-field.tsx';
 import { Page } from '../parts/page.tsx';
@@ -14,7 +14,7 @@ import { WindowTools } from '../parts/window-tools.tsx';
 import { now } from '../state/clock.ts';
 import { useRead } from '../state/load.ts';
 import { useAll } from '../state/pages.ts';
-import { tollgateLines } from '../state/session.ts';
+import { tollgateCommands } from '../state/session.ts';
 import { period, windowQuery, zone } from '../state/view.ts';
 import { Adder } from './people.tsx';
 
@@ -60,7 +60,7 @@ const COLUMNS: readonly Column<Credential>[] = [
   {
     name: 'Last use',
     raw: ({ last_used_at: at }) => at,
-    show: ({ last_used_at: at }) => distance(at, now.value.getTime()),
+    show: ({ last_used_at: at }) => relativeTime(at, now.value.getTime()),
   },
 ];
 
@@ -80,11 +80,11 @@ const USE_COLUMNS: readonly Column<Use>[] = [
 export function ProviderKeys() {
   const keys = useAll<Credential>(PATH);
   const [dialog, setDialog] = useState<'new' | Credential | null>(null);
-  const verification = useSubmit<unknown>(() => keys.again());
+  const verification = useSubmit<unknown>(() => keys.reload());
   const close = () => setDialog(null);
   const done = () => {
     close();
-    keys.again();
+    keys.reload();
   };
   return (
     <Page
@@ -93,17 +93,17 @@ export function ProviderKeys() {
       tools={
         <>
           <Adder isMain name="Add a key" onClick={() => setDialog('new')} />
-          <WindowTools withAudience={false} />
+          <WindowTools withScope={false} />
         </>
       }
       commands={[
-        commandOf(PATH),
-        commandOf(USAGE, { query: windowQuery.value }),
-        commandOf('/v1/admin/active-org/byok/settings'),
-        ...tollgateLines('own-key list', 'byok show'),
+        curlCommand(PATH),
+        curlCommand(USAGE, { query: windowQuery.value }),
+        curlCommand('/v1/admin/active-org/byok/settings'),
+        ...tollgateCommands('own-key list', 'byok show'),
       ]}
     >
-      <Said refusal={verification.refusal} />
+      <FormRefusal refusal={verification.refusal} />
       <ManagedList
         title="Keys, in the order in which they are tried"
         load={keys}
@@ -119,7 +119,7 @@ export function ProviderKeys() {
               disabled={verification.isBusy}
               onClick={() =>
                 void verification.run(() =>
-                  call('post', `${PATH}/{credentialId}/verify`, { at: { credentialId: key.id } }),
+                  call('post', `${PATH}/{credentialId}/verify`, { pathParameters: { credentialId: key.id } }),
                 )
               }
             >
@@ -133,7 +133,7 @@ export function ProviderKeys() {
         removal={{
           verb: 'Remove',
           ask: ({ name }) => `${quoted(name)} serves no request from now on, and its secret is deleted.`,
-          send: ({ id }) => call('delete', `${PATH}/{credentialId}`, { at: { credentialId: id } }),
+          send: ({ id }) => call('delete', `${PATH}/{credentialId}`, { pathParameters: { credentialId: id } }),
         }}
       />
       <KeyUse />
@@ -217,7 +217,7 @@ function RotateCredential({ of: key, onDone, onClose }: CredentialDialogProps & 
   const [overlap, setOverlap] = useState(OVERLAP_DEFAULT);
   const send = () =>
     call('post', `${PATH}/{credentialId}/rotate`, {
-      at: { credentialId: key.id },
+      pathParameters: { credentialId: key.id },
       body: { secret, verify: true, overlap_seconds: Number(overlap) },
     });
   return (

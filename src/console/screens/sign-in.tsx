@@ -5,15 +5,15 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { Refusal } from '../api.ts';
 import { BrandMark } from '../parts/brand-mark.tsx';
-import { Dialog, Said, TextField, useSubmit } from '../parts/form.tsx';
+import { Dialog, FormRefusal, TextField, useSubmit } from '../parts/form.tsx';
 import { RefusalNotice } from '../parts/loaded.tsx';
 import { mayLeave } from '../state/drafts.ts';
 import { useRead } from '../state/load.ts';
 import {
-  enter,
-  lookAgain,
   me,
   organizationId,
+  reloadSession,
+  resumeSession,
   type SessionProblem,
   session,
   signIn,
@@ -22,7 +22,7 @@ import {
 } from '../state/session.ts';
 
 /** The page where nobody is signed in: a single card. */
-function Alone({ children }: { readonly children: ComponentChildren }) {
+function SingleCard({ children }: { readonly children: ComponentChildren }) {
   return (
     <main class="alone">
       <div class="card sign-in">
@@ -40,34 +40,34 @@ export function SignIn({ reason }: { readonly reason: string | null }) {
     document.title = 'Sign in · Tollgate';
   }, []);
   return (
-    <Alone>
+    <SingleCard>
       {reason !== null && (
         <p class="refused" role="status">
           {reason}
         </p>
       )}
-      <Ways />
+      <SignInForm />
       <p class="note">
         <code>tollgate console</code> on the machine of the gateway prints a link that signs you in once.{' '}
         <code>tollgate token create</code> makes a token. The token is exchanged for a session of this browser and kept
         nowhere.
       </p>
-    </Alone>
+    </SingleCard>
   );
 }
 
 /** The gateway cannot say who is signed in. A session that was valid still is. */
-export function Away({ refusal }: { readonly refusal: Refusal }) {
+export function SessionUnavailable({ refusal }: { readonly refusal: Refusal }) {
   return (
-    <Alone>
-      <RefusalNotice refusal={refusal} permission="" again={() => void startSession()} />
+    <SingleCard>
+      <RefusalNotice refusal={refusal} permission="" reload={() => void startSession()} />
       <p class="note">Nobody has been signed out by it.</p>
-    </Alone>
+    </SingleCard>
   );
 }
 
-/** With `isAside` an OpenID provider opens in another tab, so that this page keeps what is typed on it. */
-function Ways({ isAside = false }: { readonly isAside?: boolean }) {
+/** With `opensNewTab` an OpenID provider opens in another tab, so that this page keeps what is typed on it. */
+function SignInForm({ opensNewTab = false }: { readonly opensNewTab?: boolean }) {
   const [token, setToken] = useState('');
   const { isBusy, refusal, run } = useSubmit<unknown>(() => setToken(''));
   const providers = useRead('/v1/console/sign-in').data?.data.oidc ?? [];
@@ -79,12 +79,12 @@ function Ways({ isAside = false }: { readonly isAside?: boolean }) {
       }}
     >
       {providers.map(({ id, display_name: name, url }) => (
-        <a key={id} class="button" href={url} {...(isAside ? { target: '_blank', rel: 'noopener' } : {})}>
+        <a key={id} class="button" href={url} {...(opensNewTab ? { target: '_blank', rel: 'noopener' } : {})}>
           Sign in with {name}
         </a>
       ))}
       <TextField label="Access token" type="password" value={token} onValue={setToken} isRequired placeholder="tgt-…" />
-      <Said refusal={refusal} />
+      <FormRefusal refusal={refusal} />
       <button type="submit" class={providers.length === 0 ? 'main' : ''} disabled={isBusy || token.trim() === ''}>
         Sign in
       </button>
@@ -95,39 +95,39 @@ function Ways({ isAside = false }: { readonly isAside?: boolean }) {
 /** A dialog over the current screen, which stays as it is. */
 export function SessionNotice({ problem }: { readonly problem: SessionProblem }) {
   if (problem.kind === 'ended') return <SignInAgain />;
-  if (problem.kind === 'linked') return <Linked link={problem.link} />;
-  if (problem.kind === 'kept')
+  if (problem.kind === 'sign_in_link') return <ConfirmLink link={problem.link} />;
+  if (problem.kind === 'sign_out_failed')
     return (
-      <Still title="You are still signed in" refusal={problem.refusal}>
+      <ChangeRefused title="You are still signed in" refusal={problem.refusal}>
         The session could not be ended, and whoever opens this browser next would have it. Try again in a moment.
-      </Still>
+      </ChangeRefused>
     );
-  if (problem.kind === 'unmoved')
+  if (problem.kind === 'switch_failed')
     return (
-      <Still title="The organization stays" refusal={problem.refusal}>
+      <ChangeRefused title="The organization stays" refusal={problem.refusal}>
         Another one could not be chosen: this page shows <bdi>{me()?.organization?.display_name}</bdi> as before.
-      </Still>
+      </ChangeRefused>
     );
-  return <Elsewhere organization={problem.organization} />;
+  return <OtherOrganization organization={problem.organization} />;
 }
 
-function leave(): void {
-  session.value = { kind: 'out', reason: null };
+function leavePage(): void {
+  session.value = { kind: 'signed_out', reason: null };
 }
 
-interface StillProps {
+interface ChangeRefusedProps {
   readonly title: string;
   readonly refusal: Refusal;
   readonly children: ComponentChildren;
 }
 
-function Still({ title, refusal, children }: StillProps) {
+function ChangeRefused({ title, refusal, children }: ChangeRefusedProps) {
   return (
-    <Dialog title={title} onClose={forget}>
+    <Dialog title={title} onClose={dismissProblem}>
       <p>{children}</p>
-      <Said refusal={refusal} />
+      <FormRefusal refusal={refusal} />
       <footer class="dialog-foot">
-        <button type="button" class="main" onClick={forget}>
+        <button type="button" class="main" onClick={dismissProblem}>
           Go on
         </button>
       </footer>
@@ -136,11 +136,11 @@ function Still({ title, refusal, children }: StillProps) {
 }
 
 /** Closes the dialog. */
-function forget(): void {
-  if (session.value.kind === 'in') session.value = { ...session.value, problem: null };
+function dismissProblem(): void {
+  if (session.value.kind === 'signed_in') session.value = { ...session.value, problem: null };
 }
 
-function Linked({ link }: { readonly link: string }) {
+function ConfirmLink({ link }: { readonly link: string }) {
   const { isBusy, refusal, run } = useSubmit<unknown>(() => {});
   return (
     <Dialog title="Sign in by this link?">
@@ -148,12 +148,12 @@ function Linked({ link }: { readonly link: string }) {
         This page was opened by a link that signs in somebody, perhaps somebody else. You are signed in as{' '}
         <bdi>{me()?.user?.email ?? 'the platform’s administrator'}</bdi>.
       </p>
-      <Said refusal={refusal} />
+      <FormRefusal refusal={refusal} />
       <footer class="dialog-foot">
         <button type="button" disabled={isBusy} onClick={() => void run(() => signIn({ link }))}>
           Sign in by the link
         </button>
-        <button type="button" class="main" onClick={forget}>
+        <button type="button" class="main" onClick={dismissProblem}>
           Stay
         </button>
       </footer>
@@ -164,16 +164,16 @@ function Linked({ link }: { readonly link: string }) {
 function SignInAgain() {
   // A provider's sign-in runs in another tab. When this tab gets the focus again, there may be a session.
   useEffect(() => {
-    const look = () => void lookAgain();
+    const look = () => void resumeSession();
     addEventListener('focus', look);
     return () => removeEventListener('focus', look);
   }, []);
   return (
     <Dialog title="Your session has ended">
       <p class="lead">Sign in again to go on: what is typed on this page stays.</p>
-      <Ways isAside />
+      <SignInForm opensNewTab />
       <footer class="dialog-foot">
-        <button type="button" class="quiet" onClick={leave}>
+        <button type="button" class="quiet" onClick={leavePage}>
           Leave this page
         </button>
       </footer>
@@ -181,7 +181,7 @@ function SignInAgain() {
   );
 }
 
-function Elsewhere({ organization }: { readonly organization: string }) {
+function OtherOrganization({ organization }: { readonly organization: string }) {
   const { isBusy, refusal, run } = useSubmit<unknown>(() => {});
   const [own] = useState(organizationId);
   return (
@@ -189,9 +189,9 @@ function Elsewhere({ organization }: { readonly organization: string }) {
       <p>
         Another tab of this browser works in <bdi>{organization}</bdi>. Nothing was done there from this page.
       </p>
-      <Said refusal={refusal} />
+      <FormRefusal refusal={refusal} />
       <footer class="dialog-foot">
-        <button type="button" onClick={() => mayLeave() && void enter()}>
+        <button type="button" onClick={() => mayLeave() && void reloadSession()}>
           Show <bdi>{organization}</bdi>
         </button>
         <button type="button" class="main" disabled={isBusy} onClick={() => void run(() => switchOrganization(own))}>

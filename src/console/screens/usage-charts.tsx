@@ -2,12 +2,12 @@
 
 import type { Query } from '../api.ts';
 import { StackedBars } from '../charts/stacked-bars.tsx';
-import { type Count, countTick, dollars, dollarTick, lengthOf, sumOfCounts, whole } from '../logic/format.ts';
+import { asFloat, type Count, countTick, dollars, dollarTick, sumOfCounts, whole } from '../logic/format.ts';
 import { nameOfGroup, seriesOf } from '../logic/series-chart.ts';
 import { Empty, Loaded } from '../parts/loaded.tsx';
 import { Card } from '../parts/page.tsx';
 import { go } from '../state/address.ts';
-import { type FigureSeries, type Figures, reportCommand, reportPermission, useReport } from '../state/reports.ts';
+import { type FigureSeries, type Figures, reportCurlCommand, reportPermission, useReport } from '../state/reports.ts';
 
 export type Measure = 'cost' | 'requests' | 'tokens' | 'errors';
 export const MEASURES: readonly { readonly id: Measure; readonly name: string }[] = [
@@ -19,7 +19,7 @@ export const MEASURES: readonly { readonly id: Measure; readonly name: string }[
 
 /** The value that a bar's height shows. The cost is rounded to a float here; the chart's table has it exactly. */
 const VALUE: Readonly<Record<Measure, (figures: Figures) => Count>> = {
-  cost: ({ cost }) => lengthOf(cost),
+  cost: ({ cost }) => asFloat(cost),
   requests: ({ requests }) => requests,
   tokens: ({ tokens_prompt: prompt, tokens_completion: completion }) => sumOfCounts(prompt, completion),
   errors: ({ errors }) => errors,
@@ -59,7 +59,7 @@ export function GroupChart({ query, measure, title }: GroupChartProps) {
   return (
     <StackedBars
       title={title}
-      command={reportCommand('series', query)}
+      command={reportCurlCommand('series', query)}
       buckets={buckets}
       granularity={granularity}
       series={shown.map(({ name, series }) =>

@@ -1,10 +1,10 @@
 // Usage and spend by model, provider, key and other groups: over time, as a table, and as exported files.
 
 import { addressOf, request } from '../api.ts';
-import { dollars, duration, lengthOf, percent, whole } from '../logic/format.ts';
+import { asFloat, dollars, duration, percent, whole } from '../logic/format.ts';
 import { nameOfGroup } from '../logic/series-chart.ts';
 import { Bar } from '../parts/figures.tsx';
-import { Said, SelectField, useSubmit } from '../parts/form.tsx';
+import { FormRefusal, SelectField, useSubmit } from '../parts/form.tsx';
 import { Link } from '../parts/link.tsx';
 import { Loaded } from '../parts/loaded.tsx';
 import { Card, Page } from '../parts/page.tsx';
@@ -15,13 +15,13 @@ import {
   type FigureSeries,
   type GroupNames,
   pathOf,
-  reportCommand,
-  reportLines,
+  reportCurlCommand,
   reportPermission,
+  reportTollgateCommands,
   useReport,
 } from '../state/reports.ts';
 import { saveFile } from '../state/save-file.ts';
-import { audience, windowQuery } from '../state/view.ts';
+import { reportScope, windowQuery } from '../state/view.ts';
 import { GroupChart, MEASURES, type Measure } from './usage-charts.tsx';
 
 const GROUPS = [
@@ -35,7 +35,8 @@ const GROUPS = [
 ];
 
 export function UsageAndSpend() {
-  const groups = audience.value.id === 'platform' ? [...GROUPS, { id: 'organization', name: 'Organization' }] : GROUPS;
+  const groups =
+    reportScope.value.id === 'platform' ? [...GROUPS, { id: 'organization', name: 'Organization' }] : GROUPS;
   const groupBy = groups.find(({ id }) => id === params.value['by'])?.id ?? 'model';
   const measure = MEASURES.find(({ id }) => id === params.value['measure'])?.id ?? 'cost';
   const query = { group_by: groupBy, top: 25 };
@@ -47,9 +48,9 @@ export function UsageAndSpend() {
       lead="What was used and what it cost. Days and totals are the server’s, in the zone that you choose."
       tools={<WindowTools />}
       commands={[
-        reportCommand('series', query),
-        reportCommand('usage', { group_by: groupBy }),
-        ...reportLines('series', query),
+        reportCurlCommand('series', query),
+        reportCurlCommand('usage', { group_by: groupBy }),
+        ...reportTollgateCommands('series', query),
       ]}
     >
       <div class="filters">
@@ -120,7 +121,7 @@ function columnsOf(groupName: string, total: string): Column<Row>[] {
     {
       name: 'Share',
       raw: ({ cost }) => cost,
-      show: ({ cost, isTotal }) => (isTotal ? '' : <Bar share={lengthOf(cost) / (lengthOf(total) || 1)} />),
+      show: ({ cost, isTotal }) => (isTotal ? '' : <Bar share={asFloat(cost) / (asFloat(total) || 1)} />),
       isExtra: true,
     },
   ];
@@ -168,7 +169,7 @@ function Exports() {
       return answer.ok ? { ok: true, data: { name, text: await answer.data.text() } } : answer;
     });
   const query = windowQuery.value;
-  const { id } = audience.value;
+  const { id } = reportScope.value;
   const { start_date, end_date } = query;
   const focus =
     id === 'organization'
@@ -178,7 +179,7 @@ function Exports() {
         : null;
   return (
     <div>
-      <Said refusal={refusal} />
+      <FormRefusal refusal={refusal} />
       <button
         type="button"
         class="small"

@@ -1,11 +1,11 @@
 // The organization's webhook: its address, the state of its deliveries, and its secret.
 
 import { useState } from 'preact/hooks';
-import { type AnswerOf, call, commandOf } from '../api.ts';
-import { distance, whole } from '../logic/format.ts';
+import { type AnswerOf, call, curlCommand } from '../api.ts';
+import { relativeTime, whole } from '../logic/format.ts';
 import { DialogForm, SecretOnce } from '../parts/dialog-form.tsx';
 import { Badge, Stat, Stats } from '../parts/figures.tsx';
-import { Confirm, Said, TextField, useSubmit } from '../parts/form.tsx';
+import { Confirm, FormRefusal, TextField, useSubmit } from '../parts/form.tsx';
 import { Empty, Loaded } from '../parts/loaded.tsx';
 import { Card, Page } from '../parts/page.tsx';
 import { now } from '../state/clock.ts';
@@ -23,7 +23,7 @@ export function Webhook() {
   const shown = ({ data }: { readonly data: { readonly secret: string | null } }) => {
     setOpen(null);
     setSecret(data.secret);
-    load.again();
+    load.reload();
   };
   return (
     <Page
@@ -36,7 +36,7 @@ export function Webhook() {
           onClick={() => setOpen('set')}
         />
       }
-      commands={[commandOf(PATH), commandOf(PATH, { body: { url: 'https://example.com/tollgate' } }, 'put')]}
+      commands={[curlCommand(PATH), curlCommand(PATH, { body: { url: 'https://example.com/tollgate' } }, 'put')]}
     >
       {isUnset ? (
         <Card>
@@ -44,7 +44,9 @@ export function Webhook() {
         </Card>
       ) : (
         <Loaded load={load} permission="org.admin">
-          {({ data }) => <State hook={data} onRemove={() => setOpen('remove')} onRotated={shown} again={load.again} />}
+          {({ data }) => (
+            <State hook={data} onRemove={() => setOpen('remove')} onRotated={shown} reload={load.reload} />
+          )}
         </Loaded>
       )}
       {open === 'set' && <SetAddress url={load.data?.data.url ?? ''} onDone={shown} onClose={() => setOpen(null)} />}
@@ -53,7 +55,7 @@ export function Webhook() {
           title="Remove?"
           verb="Remove"
           send={() => call('delete', PATH)}
-          onDone={load.again}
+          onDone={load.reload}
           onClose={() => setOpen(null)}
         >
           Nothing is told any more, and what waits is dropped.
@@ -68,28 +70,28 @@ interface StateProps {
   readonly hook: Hook;
   readonly onRemove: () => void;
   readonly onRotated: (answer: { readonly data: { readonly secret: string | null } }) => void;
-  readonly again: () => void;
+  readonly reload: () => void;
 }
 
-function State({ hook, onRemove, onRotated, again }: StateProps) {
+function State({ hook, onRemove, onRotated, reload }: StateProps) {
   const rotation = useSubmit<AnswerOf<`${typeof PATH}/rotate-secret`, 'post'>>(onRotated);
-  const delivery = useSubmit<unknown>(again);
+  const delivery = useSubmit<unknown>(reload);
   const isBusy = rotation.isBusy || delivery.isBusy;
   const tried = now.value.getTime();
   return (
     <>
       <Stats>
-        <Stat name="Last delivered" value={distance(hook.last_success_at, tried)} />
+        <Stat name="Last delivered" value={relativeTime(hook.last_success_at, tried)} />
         <Stat name="Waiting" value={whole(hook.waiting)} />
         <Stat name="Given up" value={whole(hook.dead)} tone={hook.dead > 0 ? 'bad' : undefined} />
-        <Stat name="Last failure" value={distance(hook.last_error_at, tried)} note={hook.last_error ?? ' '} />
+        <Stat name="Last failure" value={relativeTime(hook.last_error_at, tried)} note={hook.last_error ?? ' '} />
       </Stats>
       <Card
         title="Address"
         tools={<Badge tone={hook.active ? 'good' : 'plain'}>{hook.active ? 'active' : 'paused'}</Badge>}
       >
         <p class="sample">{hook.url}</p>
-        <Said refusal={rotation.refusal ?? delivery.refusal} />
+        <FormRefusal refusal={rotation.refusal ?? delivery.refusal} />
         <footer class="dialog-foot">
           <button
             type="button"

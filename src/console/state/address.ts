@@ -37,13 +37,13 @@ function show(next: typeof current.value): void {
 }
 
 /** Parameters that a link to another screen keeps. */
-const KEPT = ['zone', 'range', 'from', 'to', 'whose'] as const;
+const KEPT_PARAMS = ['zone', 'range', 'from', 'to', 'whose'] as const;
 
 export type Params = Readonly<Record<string, string | null | undefined>>;
 
 export function hrefOf(screen: string, params: Params = {}): string {
   const search = new URLSearchParams();
-  for (const name of KEPT) {
+  for (const name of KEPT_PARAMS) {
     const value = current.value.params[name];
     if (value !== undefined) search.set(name, value);
   }

@@ -1,24 +1,24 @@
 // Loads data for a screen, and loads it again when the request changes. The previous data stays until the new is here.
 
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { type Answer, type AnswerOf, addressOf, call, type Details, type Refusal } from '../api.ts';
+import { type Answer, type AnswerOf, addressOf, call, type Refusal, type RequestOptions } from '../api.ts';
 import type { paths } from '../api-types';
-import { entries } from './session.ts';
+import { signInCount } from './session.ts';
 
 export interface Load<T> {
   /** The latest answer. It is shown dimmed while the next one is loading. */
   readonly data: T | null;
   readonly refusal: Refusal | null;
   readonly isLoading: boolean;
-  readonly again: () => void;
+  readonly reload: () => void;
 }
 
 /**
- * Loads by `read`, again whenever `key` changes, somebody signs in anew, or `again` is called. An earlier load that is
+ * Loads by `read`, again whenever `key` changes, somebody signs in anew, or `reload` is called. An earlier load that is
  * still under way is aborted. With the key null nothing is loaded.
  */
 export function useLoad<T>(key: string | null, read: (signal: AbortSignal) => Promise<Answer<T>>): Load<T> {
-  const [state, setState] = useState<Omit<Load<T>, 'again'>>({ data: null, refusal: null, isLoading: key !== null });
+  const [state, setState] = useState<Omit<Load<T>, 'reload'>>({ data: null, refusal: null, isLoading: key !== null });
   const [round, setRound] = useState(0);
   const reader = useRef(read);
   reader.current = read;
@@ -32,24 +32,24 @@ export function useLoad<T>(key: string | null, read: (signal: AbortSignal) => Pr
       else setState((before) => refusedLoad(before.data, answer.refusal));
     });
     return () => controller.abort();
-  }, [key, round, entries.value]);
-  return { ...state, again: () => setRound((value) => value + 1) };
+  }, [key, round, signInCount.value]);
+  return { ...state, reload: () => setRound((value) => value + 1) };
 }
 
 const SIGNED_OUT = 401;
 
 /** After a 401 the data stays, and with it what was typed, so that the person can sign in again and go on. */
-function refusedLoad<T>(before: T | null, refusal: Refusal): Omit<Load<T>, 'again'> {
+function refusedLoad<T>(before: T | null, refusal: Refusal): Omit<Load<T>, 'reload'> {
   const isKept = refusal.status === SIGNED_OUT && before !== null;
   return { data: isKept ? before : null, refusal: isKept ? null : refusal, isLoading: false };
 }
 
 /** Loads by one GET of the API. With the path null nothing is loaded. */
-export function useRead<P extends keyof paths>(path: P | null, details: Details = {}): Load<AnswerOf<P>> {
-  const key = path === null ? null : addressOf(path, details);
+export function useRead<P extends keyof paths>(path: P | null, options: RequestOptions = {}): Load<AnswerOf<P>> {
+  const key = path === null ? null : addressOf(path, options);
   return useLoad(
     key,
     (signal) =>
-      call('get', path as P, { ...details, body: undefined, signal } as never) as Promise<Answer<AnswerOf<P>>>,
+      call('get', path as P, { ...options, body: undefined, signal } as never) as Promise<Answer<AnswerOf<P>>>,
   );
 }

@@ -1,7 +1,7 @@
 // Listings that come in pages: the first page is loaded at once, later pages when the person asks for more.
 
 import { useRef, useState } from 'preact/hooks';
-import { addressOf, joined, type Page, type Query, type Refusal, readPages } from '../api.ts';
+import { addressOf, joinPages, type Page, type Query, type Refusal, readPages } from '../api.ts';
 import { type Load, useLoad } from './load.ts';
 
 export interface Pages<Row> extends Load<Page<Row>> {
@@ -16,7 +16,7 @@ export interface Pages<Row> extends Load<Page<Row>> {
 /** Pages that one click on "More" reads: ten thousand rows take ten clicks, not a hundred. */
 const AT_ONCE = 10;
 
-/** `again` reloads all pages that are shown, because a change may concern a row on the last of them. */
+/** `reload` reloads all pages that are shown, because a change may concern a row on the last of them. */
 export function usePages<Row>(path: string, query: Query, { atOnce = AT_ONCE } = {}): Pages<Row> {
   const key = addressOf(path, { query });
   const count = useRef({ key, pages: 1 });
@@ -24,7 +24,7 @@ export function usePages<Row>(path: string, query: Query, { atOnce = AT_ONCE } =
   const load = useLoad<Page<Row>>(key, (signal) => readPages(path, query, null, count.current.pages, signal));
   const [later, setLater] = useState<{ readonly of: Page<Row> | null; readonly page: Page<Row> } | null>(null);
   const [state, setState] = useState<{ readonly isBusy: boolean; readonly refusal: Refusal | null }>(IDLE);
-  const shown = later !== null && later.of === load.data ? joined(load.data, later.page) : load.data;
+  const shown = later !== null && later.of === load.data ? joinPages(load.data, later.page) : load.data;
   const cursor = shown?.next_cursor ?? null;
   const read = async () => {
     if (state.isBusy) return;
@@ -36,7 +36,7 @@ export function usePages<Row>(path: string, query: Query, { atOnce = AT_ONCE } =
     count.current = { key, pages: count.current.pages + atOnce };
     setLater({
       of,
-      page: later !== null && later.of === of ? (joined(later.page, answer.data) ?? answer.data) : answer.data,
+      page: later !== null && later.of === of ? (joinPages(later.page, answer.data) ?? answer.data) : answer.data,
     });
   };
   return { ...load, data: shown, more: { ...state, read: cursor === null ? null : () => void read() } };

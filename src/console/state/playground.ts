@@ -37,16 +37,16 @@ export interface GenerationRecord {
 /** A key with less time left is not used. This is more than a minute, because `now` is up to a minute behind. */
 const KEY_LEFT_MS = 90_000;
 /** The current key. `of` names its person and organization: whoever signs in next on this page gets another key. */
-let kept: { readonly key: string; readonly of: string; readonly endsAtMs: number } | null = null;
+let currentKey: { readonly key: string; readonly of: string; readonly endsAtMs: number } | null = null;
 
 async function playgroundKey(): Promise<Answer<string>> {
   const of = `${me()?.user?.id} ${organizationId()}`;
-  if (kept !== null && kept.of === of && kept.endsAtMs - now.value.getTime() > KEY_LEFT_MS)
-    return { ok: true, data: kept.key };
+  if (currentKey !== null && currentKey.of === of && currentKey.endsAtMs - now.value.getTime() > KEY_LEFT_MS)
+    return { ok: true, data: currentKey.key };
   const made = await call('post', '/v1/console/playground-key');
   if (!made.ok) return made;
   const { key, expires_at: endsAt } = made.data.data;
-  kept = { key, of, endsAtMs: Date.parse(endsAt) };
+  currentKey = { key, of, endsAtMs: Date.parse(endsAt) };
   return { ok: true, data: key };
 }
 
@@ -87,7 +87,7 @@ export async function ask(
     });
     const executionId = response.headers.get(`${headerPrefix()}-execution-id`);
     reply = { ...reply, executionId, model: response.headers.get(`${headerPrefix()}-routed-model`) ?? prompt.model };
-    if (response.status === 401) kept = null;
+    if (response.status === 401) currentKey = null;
     if (!response.ok || response.body === null) return await readRefusal(response);
     const stream = new ChatStream();
     const add = ({ text, problem }: ReturnType<ChatStream['read']>) => {

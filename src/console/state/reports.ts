@@ -1,11 +1,11 @@
-// Loads usage reports for the chosen audience. The path depends on the audience, the shape of the answer does not.
+// Loads usage reports for the chosen scope. The path depends on the scope, the shape of the answer does not.
 
 import type { AnswerOf, Query } from '../api.ts';
-import { addressOf, commandOf, send } from '../api.ts';
+import { addressOf, curlCommand, send } from '../api.ts';
 import { tollgateOf } from '../logic/command.ts';
 import { type Load, useLoad } from './load.ts';
 import { may, me } from './session.ts';
-import { audience, windowQuery } from './view.ts';
+import { reportScope, windowQuery } from './view.ts';
 
 export type Usage = AnswerOf<'/v1/admin/active-org/usage'>['data'];
 export type Requests = AnswerOf<'/v1/admin/active-org/usage/requests'>;
@@ -26,7 +26,7 @@ interface Reports {
 }
 
 export function pathOf(report: keyof Reports): string {
-  const { path, analytics, requests } = audience.value;
+  const { path, analytics, requests } = reportScope.value;
   if (report === 'usage') return path;
   return report === 'requests' ? requests : `${analytics}/${report}`;
 }
@@ -37,16 +37,16 @@ export function useReport<R extends keyof Reports>(report: R, query: Query = {})
   return useLoad(address, (signal) => send<Reports[R]>({ method: 'get', address }, signal));
 }
 
-export function reportCommand(report: keyof Reports, query: Query = {}): string {
-  return commandOf(pathOf(report), { query: { ...windowQuery.value, ...query } });
+export function reportCurlCommand(report: keyof Reports, query: Query = {}): string {
+  return curlCommand(pathOf(report), { query: { ...windowQuery.value, ...query } });
 }
 
 /**
  * The same report as a `tollgate` command. It is offered to administrators of the platform only, because the command
  * runs beside a gateway. It exists for the platform and for an organization.
  */
-export function reportLines(report: keyof Reports, query: Query = {}): readonly string[] {
-  const { id } = audience.value;
+export function reportTollgateCommands(report: keyof Reports, query: Query = {}): readonly string[] {
+  const { id } = reportScope.value;
   const slug = me()?.organization?.slug;
   if (!may('platform.admin') || (id !== 'platform' && (id !== 'organization' || slug === undefined))) return [];
   const whose = id === 'platform' ? [] : ['--organization', slug ?? ''];
@@ -56,9 +56,9 @@ export function reportLines(report: keyof Reports, query: Query = {}): readonly 
   return [tollgateOf(['report', report, ...whose, ...parameters])];
 }
 
-/** The permission that the reports of the chosen audience need. */
+/** The permission that the reports of the chosen scope need. */
 export function reportPermission(): string {
-  const { id } = audience.value;
+  const { id } = reportScope.value;
   if (id === 'platform') return 'platform.admin';
   if (id.startsWith('team:')) return 'team.usage.read';
   return id === 'organization' ? 'org.usage.read' : 'usage.read';

@@ -1,7 +1,7 @@
 // The session: who is signed in, their permissions, their organization, and signing in and out.
 
 import { signal } from '@preact/signals';
-import { type Answer, type AnswerOf, call, type Refusal, readPages, requestsBelongTo, send } from '../api.ts';
+import { type Answer, type AnswerOf, call, type Refusal, readPages, registerSession, send } from '../api.ts';
 import { signInProblem } from '../logic/sign-in-problems.ts';
 
 export type Me = AnswerOf<'/v1/console/session'>['data'];
@@ -16,11 +16,11 @@ export type Permission =
 
 export type Session =
   | { readonly kind: 'starting' }
-  | { readonly kind: 'out'; readonly reason: string | null }
+  | { readonly kind: 'signed_out'; readonly reason: string | null }
   /** The gateway cannot say who is signed in. The session may still be valid. */
-  | { readonly kind: 'away'; readonly refusal: Refusal }
+  | { readonly kind: 'unavailable'; readonly refusal: Refusal }
   | {
-      readonly kind: 'in';
+      readonly kind: 'signed_in';
       readonly me: Me;
       readonly organizations: readonly Membership[];
       /** A problem that the person has to decide on. Meanwhile the screens, and what is typed on them, stay. */
@@ -29,48 +29,48 @@ export type Session =
 
 export type SessionProblem =
   /** A sign-in link opened this page while somebody is signed in. */
-  | { readonly kind: 'linked'; readonly link: string }
+  | { readonly kind: 'sign_in_link'; readonly link: string }
   | { readonly kind: 'ended' }
   /** The session could not be switched to another organization. */
-  | { readonly kind: 'unmoved'; readonly refusal: Refusal }
+  | { readonly kind: 'switch_failed'; readonly refusal: Refusal }
   /** The sign-out was refused. */
-  | { readonly kind: 'kept'; readonly refusal: Refusal }
+  | { readonly kind: 'sign_out_failed'; readonly refusal: Refusal }
   /** Another tab has switched the session to the organization of this name. */
-  | { readonly kind: 'elsewhere'; readonly organization: string };
+  | { readonly kind: 'other_organization'; readonly organization: string };
 
 const SIGNED_OUT = 401;
 export const session = signal<Session>({ kind: 'starting' });
 
 /** Counts sign-ins. Every load depends on it, so that data which was refused before a sign-in is loaded after it. */
-export const entries = signal(0);
+export const signInCount = signal(0);
 
-requestsBelongTo({
-  workplace: () => (session.value.kind === 'in' ? (organizationId() ?? 'none') : null),
-  onSignedOut: () => raise({ kind: 'ended' }),
-  onConflict: () => void lookElsewhere(),
+registerSession({
+  shownOrganization: () => (session.value.kind === 'signed_in' ? (organizationId() ?? 'none') : null),
+  onSignedOut: () => raiseProblem({ kind: 'ended' }),
+  onConflict: () => void checkOrganization(),
 });
 
-function raise(why: SessionProblem): void {
-  if (session.value.kind !== 'in') return;
+function raiseProblem(why: SessionProblem): void {
+  if (session.value.kind !== 'signed_in') return;
   // Only the end of the session replaces a problem that is shown, because the other one then no longer matters.
   if (session.value.problem === null || why.kind === 'ended') session.value = { ...session.value, problem: why };
 }
 
 /** After a 409. Most mean that the data was changed, but another tab may also have switched the organization. */
-async function lookElsewhere(): Promise<void> {
+async function checkOrganization(): Promise<void> {
   // A switch that this page makes itself is no problem, so it has to end first.
-  await moving;
+  await switching;
   const answer = await call('get', '/v1/console/session');
   if (!answer.ok) return;
   const { organization } = answer.data.data;
   if ((organization?.id ?? null) !== organizationId())
-    raise({ kind: 'elsewhere', organization: organization?.display_name ?? 'no organization' });
+    raiseProblem({ kind: 'other_organization', organization: organization?.display_name ?? 'no organization' });
 }
 
 /** Signs this page in if another tab has signed in meanwhile. */
-export async function lookAgain(): Promise<void> {
+export async function resumeSession(): Promise<void> {
   const answer = await call('get', '/v1/console/session');
-  if (answer.ok) await enterAs(answer.data.data);
+  if (answer.ok) await showSession(answer.data.data);
 }
 
 const USED_LINK = 'This link does not sign in any more: each works once, for ten minutes.';
@@ -86,71 +86,74 @@ export async function startSession(): Promise<void> {
   if (link !== null || problem !== null) history.replaceState(null, '', location.pathname + location.search);
   const answer = await call('get', '/v1/console/session');
   if (answer.ok) {
-    await enterAs(answer.data.data);
-    // The sender of the link may want this person to act in the sender's account, so the page asks before it follows it.
-    if (link !== null) raise({ kind: 'linked', link });
+    await showSession(answer.data.data);
+    // The sender of the link may want this person to act in the sender's account, so the page asks first.
+    if (link !== null) raiseProblem({ kind: 'sign_in_link', link });
     return;
   }
   if (link !== null) {
     const opened = await signIn({ link });
-    if (!opened.ok) session.value = { kind: 'out', reason: USED_LINK };
+    if (!opened.ok) session.value = { kind: 'signed_out', reason: USED_LINK };
     return;
   }
   session.value =
-    answer.refusal.status === SIGNED_OUT ? { kind: 'out', reason: problem } : { kind: 'away', refusal: answer.refusal };
+    answer.refusal.status === SIGNED_OUT
+      ? { kind: 'signed_out', reason: problem }
+      : { kind: 'unavailable', refusal: answer.refusal };
 }
 
 export async function signIn(body: { readonly token: string } | { readonly link: string }): Promise<Answer<unknown>> {
   const answer = await call('post', '/v1/console/sign-in', { body });
-  if (answer.ok) await enterAs(answer.data.data);
+  if (answer.ok) await showSession(answer.data.data);
   return answer;
 }
 
 /** Where the sign-out fails, the person is told so: otherwise the next person at this browser would be signed in. */
 export async function signOut(): Promise<void> {
   const answer = await send({ method: 'delete', address: '/v1/console/session' });
-  if (answer.ok || answer.refusal.status === SIGNED_OUT) session.value = { kind: 'out', reason: null };
-  else raise({ kind: 'kept', refusal: answer.refusal });
+  if (answer.ok || answer.refusal.status === SIGNED_OUT) session.value = { kind: 'signed_out', reason: null };
+  else raiseProblem({ kind: 'sign_out_failed', refusal: answer.refusal });
 }
 
 /** 5,000 organizations. An administrator of the platform may have joined many. */
 const MEMBERSHIP_PAGES_MAX = 50;
 
 /** Shows the organization that the session works in now. */
-export async function enter(): Promise<void> {
+export async function reloadSession(): Promise<void> {
   const answer = await call('get', '/v1/console/session');
-  if (answer.ok) await enterAs(answer.data.data);
-  else beRefused(answer.refusal);
+  if (answer.ok) await showSession(answer.data.data);
+  else showRefusal(answer.refusal);
 }
 
 /** Shows this session once its organizations are read. A session of ADMIN_TOKEN has no person and no organizations. */
-async function enterAs(me: Me): Promise<void> {
+async function showSession(me: Me): Promise<void> {
   const path = '/v1/me/organizations';
   const organizations = await readPages<Membership>(path, { limit: 100 }, null, MEMBERSHIP_PAGES_MAX);
-  if (!organizations.ok) return beRefused(organizations.refusal);
-  session.value = { kind: 'in', me, organizations: organizations.data.data, problem: null };
-  entries.value += 1;
+  if (!organizations.ok) return showRefusal(organizations.refusal);
+  session.value = { kind: 'signed_in', me, organizations: organizations.data.data, problem: null };
+  signInCount.value += 1;
 }
 
-/** Whoever is signed in keeps the screens, and what is typed on them; a session that has ended is told by `raise`. */
-function beRefused(refusal: Refusal): void {
-  if (session.value.kind === 'in') return;
-  session.value = refusal.status === SIGNED_OUT ? { kind: 'out', reason: null } : { kind: 'away', refusal };
+/** Whoever is signed in keeps the screens and what is typed on them; `raiseProblem` tells them that a session ended. */
+function showRefusal(refusal: Refusal): void {
+  if (session.value.kind === 'signed_in') return;
+  session.value =
+    refusal.status === SIGNED_OUT ? { kind: 'signed_out', reason: null } : { kind: 'unavailable', refusal };
 }
 
-let moving: Promise<unknown> = Promise.resolve();
+let switching: Promise<unknown> = Promise.resolve();
 
 /** Switches run one after the other, in the order of the choices, so that the last choice counts. */
 export function switchOrganization(to: string | null): Promise<Answer<unknown>> {
-  const moved = moving.then(() => moveTo(to));
-  moving = moved;
-  return moved;
+  const switched = switching.then(() => sendSwitch(to));
+  switching = switched;
+  return switched;
 }
 
-async function moveTo(to: string | null): Promise<Answer<unknown>> {
+async function sendSwitch(to: string | null): Promise<Answer<unknown>> {
   const answer = await call('patch', '/v1/console/session', { body: { organization_id: to } });
-  if (answer.ok) await enter();
-  else raise({ kind: 'unmoved', refusal: answer.refusal });
+  if (answer.ok) await reloadSession();
+  else raiseProblem({ kind: 'switch_failed', refusal: answer.refusal });
   return answer;
 }
 
@@ -165,7 +168,7 @@ export function headerPrefix(): string {
 }
 
 export function me(): Me | null {
-  return session.value.kind === 'in' ? session.value.me : null;
+  return session.value.kind === 'signed_in' ? session.value.me : null;
 }
 
 /** The id of the organization that the page shows; null when it shows none. */
@@ -181,7 +184,7 @@ export function may(permission: Permission): boolean {
  * These subcommands as `tollgate` commands for the current organization. They are offered to administrators of the
  * platform only, because the command reads the databases and runs beside a gateway.
  */
-export function tollgateLines(...lines: readonly string[]): readonly string[] {
+export function tollgateCommands(...lines: readonly string[]): readonly string[] {
   const slug = me()?.organization?.slug;
   if (slug === undefined || !may('platform.admin')) return [];
   return lines.map((line) => `tollgate ${line} --organization ${slug}`);

@@ -22,7 +22,7 @@ export const windowQuery = computed(() => ({
   time_zone: zone.value,
 }));
 
-export interface Audience {
+export interface ReportScope {
   readonly id: string;
   readonly name: string;
   /** The usage report; `/daily` below it is the report by day. */
@@ -34,8 +34,8 @@ export interface Audience {
 }
 
 /** Whose usage this person may see. The first is the default: the organization's, if it is among them. */
-export function audiences(): readonly Audience[] {
-  const all: Audience[] = [];
+export function reportScopes(): readonly ReportScope[] {
+  const all: ReportScope[] = [];
   const below = (
     id: string,
     name: string,
@@ -53,7 +53,7 @@ export function audiences(): readonly Audience[] {
   return all;
 }
 
-const NOBODY: Audience = {
+const NOBODY: ReportScope = {
   id: 'me',
   name: 'Mine',
   path: '/v1/usage/me',
@@ -61,8 +61,8 @@ const NOBODY: Audience = {
   requests: '/v1/usage/me/requests',
 };
 
-export const audience = computed((): Audience => {
-  const all = audiences();
+export const reportScope = computed((): ReportScope => {
+  const all = reportScopes();
   return all.find(({ id }) => id === params.value['whose']) ?? all[0] ?? NOBODY;
 });
 

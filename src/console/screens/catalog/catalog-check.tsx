@@ -3,7 +3,7 @@
 import { useState } from 'preact/hooks';
 import { type AnswerOf, call } from '../../api.ts';
 import { Badge, type Tone } from '../../parts/figures.tsx';
-import { Said, useSubmit } from '../../parts/form.tsx';
+import { FormRefusal, useSubmit } from '../../parts/form.tsx';
 import { Card } from '../../parts/page.tsx';
 import { type Column, Table } from '../../parts/table.tsx';
 
@@ -90,7 +90,7 @@ export function CatalogCheck() {
           </button>
         </div>
       </form>
-      <Said refusal={refusal} />
+      <FormRefusal refusal={refusal} />
       {checked !== null && <Found checked={checked} />}
     </Card>
   );

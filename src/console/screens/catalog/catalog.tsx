@@ -1,8 +1,8 @@
 // The catalog: providers with their health, models with their providers, prices. Only its file changes it.
 
 import { useState } from 'preact/hooks';
-import { type AnswerOf, commandOf } from '../../api.ts';
-import { distance, duration, whole } from '../../logic/format.ts';
+import { type AnswerOf, curlCommand } from '../../api.ts';
+import { duration, relativeTime, whole } from '../../logic/format.ts';
 import { Badge, type Tone } from '../../parts/figures.tsx';
 import { SelectField } from '../../parts/form.tsx';
 import { ManagedList } from '../../parts/managed-list.tsx';
@@ -11,7 +11,7 @@ import { type Column, numberColumn } from '../../parts/table.tsx';
 import { now } from '../../state/clock.ts';
 import { useRead } from '../../state/load.ts';
 import { CatalogCheck } from './catalog-check.tsx';
-import { DayStrip, type FoundDay, useProviderDay } from './provider-day.tsx';
+import { DayStrip, type ProviderDayLoad, useProviderDay } from './provider-day.tsx';
 
 type Provider = AnswerOf<'/v1/admin/providers'>['data'][number];
 type Model = AnswerOf<'/v1/admin/models'>['data'][number];
@@ -19,7 +19,7 @@ type Price = AnswerOf<'/v1/admin/prices'>['data'][number];
 
 const TONES: Readonly<Record<Provider['health']['status'], Tone>> = { ok: 'good', failing: 'bad', unknown: 'plain' };
 
-const providerColumns = (day: FoundDay): readonly Column<Provider>[] => [
+const providerColumns = (day: ProviderDayLoad): readonly Column<Provider>[] => [
   {
     name: 'Provider',
     raw: ({ id }) => id,
@@ -45,13 +45,13 @@ const providerColumns = (day: FoundDay): readonly Column<Provider>[] => [
   {
     name: 'Last success',
     raw: ({ health }) => health.last_success_at,
-    show: ({ health }) => distance(health.last_success_at, now.value.getTime()),
+    show: ({ health }) => relativeTime(health.last_success_at, now.value.getTime()),
     isExtra: true,
   },
   {
     name: 'Last failure',
     raw: ({ health }) => health.last_failure_at,
-    show: ({ health }) => distance(health.last_failure_at, now.value.getTime()),
+    show: ({ health }) => relativeTime(health.last_failure_at, now.value.getTime()),
     isExtra: true,
   },
   {
@@ -61,7 +61,7 @@ const providerColumns = (day: FoundDay): readonly Column<Provider>[] => [
       health.pauses.length === 0
         ? '–'
         : health.pauses
-            .map(({ model, until }) => `${model ?? 'all'} ${distance(until, now.value.getTime())}`)
+            .map(({ model, until }) => `${model ?? 'all'} ${relativeTime(until, now.value.getTime())}`)
             .join(', '),
   },
 ];
@@ -134,8 +134,8 @@ export function Catalog() {
       title="Catalog"
       lead="What can be asked for, who serves it at which price, and how providers have answered."
       commands={[
-        commandOf('/v1/admin/providers'),
-        commandOf('/v1/admin/models'),
+        curlCommand('/v1/admin/providers'),
+        curlCommand('/v1/admin/models'),
         'tollgate provider list',
         'tollgate model list',
         'tollgate apply tollgate.yaml --dry-run',

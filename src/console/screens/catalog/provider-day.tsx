@@ -2,7 +2,7 @@
 
 import { useState } from 'preact/hooks';
 import { whole } from '../../logic/format.ts';
-import { Coming } from '../../parts/figures.tsx';
+import { LoadingFigure } from '../../parts/figures.tsx';
 import { now } from '../../state/clock.ts';
 import { useRead } from '../../state/load.ts';
 import type { FigureSeries, UsageSeries } from '../../state/reports.ts';
@@ -14,29 +14,29 @@ const HEIGHT_PX = 16;
 /** From this share of failed requests on, an hour is shown as bad. */
 const MANY_ERRORS = 0.05;
 
-/** `of` is null for a provider without requests, or beyond the 25 providers that the report names. */
+/** `figuresOf` is null for a provider without requests, or beyond the 25 providers that the report names. */
 interface ProviderDay {
   readonly buckets: readonly string[];
-  readonly of: (provider: string) => FigureSeries | null;
+  readonly figuresOf: (provider: string) => FigureSeries | null;
 }
 
 /** null where the report was refused. */
-export type FoundDay = ProviderDay | 'coming' | null;
+export type ProviderDayLoad = ProviderDay | 'coming' | null;
 
-export function useProviderDay(): FoundDay {
+export function useProviderDay(): ProviderDayLoad {
   // The window is fixed when the screen opens.
   const [start] = useState(() => new Date(Math.floor(now.value.getTime() / HOUR_MS - HOURS + 1) * HOUR_MS));
   const query = { start_date: start.toISOString(), granularity: 'hour', group_by: 'provider', top: 25 };
   const load = useRead('/v1/admin/analytics/series', { query });
   if (load.data === null) return load.isLoading ? 'coming' : null;
   const { buckets, groups }: UsageSeries = load.data.data;
-  return { buckets, of: (provider) => groups.find((group) => group.provider === provider) ?? null };
+  return { buckets, figuresOf: (provider) => groups.find((group) => group.provider === provider) ?? null };
 }
 
-export function DayStrip({ day, provider }: { readonly day: FoundDay; readonly provider: string }) {
-  if (day === 'coming') return <Coming />;
+export function DayStrip({ day, provider }: { readonly day: ProviderDayLoad; readonly provider: string }) {
+  if (day === 'coming') return <LoadingFigure />;
   if (day === null) return <span class="muted">not known</span>;
-  const figures = day.of(provider);
+  const figures = day.figuresOf(provider);
   if (figures === null) return <span class="muted">no request</span>;
   const points = new Map(figures.series.map((point) => [point.bucket, point]));
   const said =

@@ -6,8 +6,8 @@ import { type BodyOf, call } from '../../api.ts';
 import { readDefinition, writeDefinition } from '../../logic/definition-text.ts';
 import { whole } from '../../logic/format.ts';
 import { DefinitionField } from '../../parts/definition-field.tsx';
-import { Confirm, Said, TextField, useSubmit } from '../../parts/form.tsx';
-import { RefusalNotice, Waiting } from '../../parts/loaded.tsx';
+import { Confirm, FormRefusal, TextField, useSubmit } from '../../parts/form.tsx';
+import { Loading, RefusalNotice } from '../../parts/loaded.tsx';
 import { Card } from '../../parts/page.tsx';
 import { type Column, numberColumn } from '../../parts/table.tsx';
 import { Changes, Versions } from '../../parts/versions.tsx';
@@ -39,9 +39,9 @@ interface EditorProps {
 }
 
 export function GuardrailEditor({ owner, name, onPublished, onClose }: EditorProps) {
-  const load = useRead(name === null ? null : owner.paths.policy, { at: { policyName: name ?? '' } });
+  const load = useRead(name === null ? null : owner.paths.policy, { pathParameters: { policyName: name ?? '' } });
   if (load.refusal !== null) return <RefusalNotice refusal={load.refusal} permission={owner.permission} />;
-  if (name !== null && load.data === null) return <Waiting />;
+  if (name !== null && load.data === null) return <Loading />;
   const history = load.data?.data ?? null;
   // With the key the editor starts anew from each version that is published.
   return (
@@ -50,7 +50,7 @@ export function GuardrailEditor({ owner, name, onPublished, onClose }: EditorPro
       owner={owner}
       history={history}
       onPublished={(published) => {
-        load.again();
+        load.reload();
         onPublished(published);
       }}
       onClose={onClose}
@@ -70,10 +70,12 @@ function Editing({ owner, history, onPublished, onClose }: EditingProps) {
   const begin = writeDefinition(history?.definition ?? SKELETON);
   const [text, setText] = useState(begin);
   useDraft(text !== begin || name !== (history?.name ?? ''));
-  const [isAsked, setAsked] = useState(false);
+  const [isConfirming, setConfirming] = useState(false);
   const earlier = useSubmit<{ readonly data: History }>(({ data }) => setText(writeDefinition(data.definition)));
   const take = ({ version }: Version) =>
-    void earlier.run(() => call('get', owner.paths.policy, { at: { policyName: name }, query: { version } }));
+    void earlier.run(() =>
+      call('get', owner.paths.policy, { pathParameters: { policyName: name }, query: { version } }),
+    );
   const read = readDefinition<Definition>(text);
   return (
     <>
@@ -89,7 +91,7 @@ function Editing({ owner, history, onPublished, onClose }: EditingProps) {
         <form
           onSubmit={(event) => {
             event.preventDefault();
-            setAsked(read.ok);
+            setConfirming(read.ok);
           }}
         >
           {history === null && <TextField label="Name" value={name} onValue={setName} isRequired hint={NAME_HINT} />}
@@ -112,17 +114,17 @@ function Editing({ owner, history, onPublished, onClose }: EditingProps) {
         </form>
       </Card>
       <TryOut title="Try the draft" owner={owner} policies={[]} definition={read.ok ? read.definition : null} />
-      <Said refusal={earlier.refusal} />
+      <FormRefusal refusal={earlier.refusal} />
       {history !== null && <Versions history={history} columns={COLUMNS} onTake={take} />}
-      {isAsked && read.ok && (
+      {isConfirming && read.ok && (
         <Confirm
           title="Publish?"
           verb="Publish"
           send={() => publish(owner, name.trim(), read.definition, history?.version ?? null)}
           onDone={() => onPublished(name.trim())}
-          onClose={() => setAsked(false)}
+          onClose={() => setConfirming(false)}
         >
-          {whomItConcerns(owner, history, read.definition)}
+          {effectOf(owner, history, read.definition)}
           {history !== null && <Changes before={history.definition} after={read.definition} />}
         </Confirm>
       )}
@@ -130,7 +132,7 @@ function Editing({ owner, history, onPublished, onClose }: EditingProps) {
   );
 }
 
-function whomItConcerns({ setBy }: GuardrailOwner, history: History | null, { floor }: Definition): string {
+function effectOf({ setBy }: GuardrailOwner, history: History | null, { floor }: Definition): string {
   if (setBy === 'platform' && floor === true) return 'It screens every organization within a second.';
   if (history !== null) return `Version ${history.version + 1} holds for whom it screens within a second.`;
   return setBy === 'platform'
@@ -142,7 +144,7 @@ function whomItConcerns({ setBy }: GuardrailOwner, history: History | null, { fl
 function publish(owner: GuardrailOwner, policyName: string, definition: Definition, version: number | null) {
   const body = { ...definition, ...(version === null ? {} : { version }) };
   return call('put', owner.paths.policy, {
-    at: { policyName },
+    pathParameters: { policyName },
     body: body as unknown as BodyOf<typeof owner.paths.policy, 'put'>,
   });
 }

@@ -2,7 +2,7 @@
 // editor of one, and a try-out. The caller passes the list of policies, since the two differ in whom a policy screens.
 
 import type { ComponentChildren } from 'preact';
-import { commandOf } from '../../api.ts';
+import { curlCommand } from '../../api.ts';
 import { moment, spaced, whole } from '../../logic/format.ts';
 import { Badge, Stat, Stats } from '../../parts/figures.tsx';
 import { Loaded } from '../../parts/loaded.tsx';
@@ -91,10 +91,10 @@ export function GuardrailPage({ owner, title, lead, commands, list }: GuardrailP
       tools={
         <>
           <Adder isMain name="New policy" onClick={() => openPolicy(NEW)} />
-          <WindowTools withAudience={false} />
+          <WindowTools withScope={false} />
         </>
       }
-      commands={[commandOf(paths.policies), commandOf(paths.report, { query: windowQuery.value }), ...commands]}
+      commands={[curlCommand(paths.policies), curlCommand(paths.report, { query: windowQuery.value }), ...commands]}
     >
       <Loaded load={report} permission={permission}>
         {({ data }) => (
@@ -121,7 +121,7 @@ export function GuardrailPage({ owner, title, lead, commands, list }: GuardrailP
           owner={owner}
           name={edited === NEW ? null : edited}
           onPublished={(name) => {
-            policies.again();
+            policies.reload();
             setParams({ policy: name });
           }}
           onClose={() => openPolicy(null)}

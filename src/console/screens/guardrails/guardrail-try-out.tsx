@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks';
 import { type AnswerOf, type BodyOf, call } from '../../api.ts';
 import { markedPieces } from '../../logic/marked-pieces.ts';
 import { Badge } from '../../parts/figures.tsx';
-import { Said, SelectField, useSubmit } from '../../parts/form.tsx';
+import { FormRefusal, SelectField, useSubmit } from '../../parts/form.tsx';
 import { Card } from '../../parts/page.tsx';
 import { type Column, Table } from '../../parts/table.tsx';
 import type { GuardrailDefinition as Definition, GuardrailOwner } from '../../state/policies.ts';
@@ -56,7 +56,7 @@ export function TryOut({ title, owner, policies, definition }: TryOutProps) {
           </button>
         </div>
       </form>
-      <Said refusal={refusal} />
+      <FormRefusal refusal={refusal} />
       {tried !== null && <Findings tried={tried} />}
     </Card>
   );

@@ -3,12 +3,12 @@
 
 import { call } from '../../api.ts';
 import { Badge } from '../../parts/figures.tsx';
-import { Said, useSubmit } from '../../parts/form.tsx';
+import { FormRefusal, useSubmit } from '../../parts/form.tsx';
 import { ManagedList } from '../../parts/managed-list.tsx';
 import type { Column } from '../../parts/table.tsx';
 import { type Load, useRead } from '../../state/load.ts';
-import { type GuardrailPolicies, type GuardrailPolicy, OWN } from '../../state/policies.ts';
-import { tollgateLines } from '../../state/session.ts';
+import { type GuardrailPolicies, type GuardrailPolicy, ORGANIZATION_OWNED } from '../../state/policies.ts';
+import { tollgateCommands } from '../../state/session.ts';
 import { EditButton, GuardrailPage, POLICY_COLUMNS } from './guardrail-page.tsx';
 
 const ASSIGNMENTS = '/v1/admin/active-org/guardrails/assignments';
@@ -16,10 +16,10 @@ const ASSIGNMENTS = '/v1/admin/active-org/guardrails/assignments';
 export function Guardrails() {
   return (
     <GuardrailPage
-      owner={OWN}
+      owner={ORGANIZATION_OWNED}
       title="Guardrails"
       lead="What is blocked, masked, cloaked or flagged in requests and replies."
-      commands={tollgateLines('guardrail list')}
+      commands={tollgateCommands('guardrail list')}
       list={(policies, edited) => <PolicyList policies={policies} edited={edited} />}
     />
   );
@@ -33,7 +33,7 @@ interface ListProps {
 /** The policies, with switches that let a policy screen everybody in the organization. */
 function PolicyList({ policies, edited }: ListProps) {
   const assigned = useRead(ASSIGNMENTS);
-  const { isBusy, refusal, run } = useSubmit<unknown>(() => assigned.again());
+  const { isBusy, refusal, run } = useSubmit<unknown>(() => assigned.reload());
   const everybody = assigned.data?.data.organization.policies ?? [];
   const floor = assigned.data?.data.floor ?? [];
   const byPlatform = assigned.data?.data.platform.policies ?? [];
@@ -44,13 +44,13 @@ function PolicyList({ policies, edited }: ListProps) {
   };
   return (
     <>
-      <Said refusal={refusal ?? assigned.refusal} />
+      <FormRefusal refusal={refusal ?? assigned.refusal} />
       <ManagedList
         title="Policies"
         load={policies}
         rowsOf={({ data }) => data}
         columns={[...POLICY_COLUMNS, whomColumn(floor, byPlatform, everybody)]}
-        permission={OWN.permission}
+        permission={ORGANIZATION_OWNED.permission}
         empty="No policy yet. A new one screens nobody before it is switched on."
         actions={({ name, set_by: by }) => (
           <>
@@ -66,7 +66,10 @@ function PolicyList({ policies, edited }: ListProps) {
           verb: 'Remove',
           ask: ({ name }) => `The policy “${name}” is removed. One that screens somebody is not.`,
           send: ({ name, version }) =>
-            call('delete', OWN.paths.policy, { at: { policyName: name }, query: { version } }),
+            call('delete', ORGANIZATION_OWNED.paths.policy, {
+              pathParameters: { policyName: name },
+              query: { version },
+            }),
           isFor: ({ name, set_by: by }) => by === 'organization' && !everybody.includes(name),
         }}
       />

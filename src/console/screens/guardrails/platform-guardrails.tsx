@@ -4,7 +4,7 @@ import { call } from '../../api.ts';
 import { Badge } from '../../parts/figures.tsx';
 import { ManagedList } from '../../parts/managed-list.tsx';
 import type { Column } from '../../parts/table.tsx';
-import { type GuardrailPolicy, OF_PLATFORM } from '../../state/policies.ts';
+import { type GuardrailPolicy, PLATFORM_OWNED } from '../../state/policies.ts';
 import { EditButton, GuardrailPage, POLICY_COLUMNS } from './guardrail-page.tsx';
 
 const COLUMNS: readonly Column<GuardrailPolicy>[] = [
@@ -19,7 +19,7 @@ const COLUMNS: readonly Column<GuardrailPolicy>[] = [
 export function PlatformGuardrails() {
   return (
     <GuardrailPage
-      owner={OF_PLATFORM}
+      owner={PLATFORM_OWNED}
       title="Platform guardrails"
       lead="What holds for all organizations (“floor”), or for those to which it is assigned. None can take it away."
       commands={['tollgate guardrail list']}
@@ -29,14 +29,14 @@ export function PlatformGuardrails() {
           load={policies}
           rowsOf={({ data }) => data}
           columns={COLUMNS}
-          permission={OF_PLATFORM.permission}
+          permission={PLATFORM_OWNED.permission}
           empty="The platform screens nobody. A policy with “floor”: true screens every organization."
           actions={({ name }) => <EditButton name={name} edited={edited} />}
           removal={{
             verb: 'Remove',
             ask: ({ name }) => `The policy “${name}” is removed. One that screens somebody is not.`,
             send: ({ name, version }) =>
-              call('delete', OF_PLATFORM.paths.policy, { at: { policyName: name }, query: { version } }),
+              call('delete', PLATFORM_OWNED.paths.policy, { pathParameters: { policyName: name }, query: { version } }),
           }}
         />
       )}

@@ -2,14 +2,14 @@
 
 import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import { type AnswerOf, commandOf, send } from '../../api.ts';
-import { Stretch } from '../../charts/cell-marks.tsx';
+import { type AnswerOf, curlCommand, send } from '../../api.ts';
+import { TimeSpan } from '../../charts/cell-marks.tsx';
 import { dollars, duration, moment, percent, spaced, whole } from '../../logic/format.ts';
 import { routeInWords } from '../../logic/route-words.ts';
 import { CodeBlock, CopyButton } from '../../parts/copy.tsx';
 import { Badge } from '../../parts/figures.tsx';
 import { Dialog } from '../../parts/form.tsx';
-import { RefusalNotice, Waiting } from '../../parts/loaded.tsx';
+import { Loading, RefusalNotice } from '../../parts/loaded.tsx';
 import { type Column, numberColumn, Table } from '../../parts/table.tsx';
 import { type Load, useLoad } from '../../state/load.ts';
 import { pathOf, type RequestRow, reportPermission } from '../../state/reports.ts';
@@ -36,7 +36,7 @@ const attemptColumns = (lastedMs: number): readonly Column<Attempt>[] => [
     name: 'Of the whole time',
     raw: ({ started_ms: from }) => from,
     show: ({ started_ms: from, ended_ms: to }) => (
-      <Stretch fromMs={from} toMs={to ?? lastedMs} windowStartMs={0} windowEndMs={lastedMs} />
+      <TimeSpan fromMs={from} toMs={to ?? lastedMs} windowStartMs={0} windowEndMs={lastedMs} />
     ),
   },
   {
@@ -60,16 +60,16 @@ export function RequestPanel({ id, row, onClose }: PanelProps) {
       {shown !== null && <RowFacts row={shown} />}
       {isComing && (
         <>
-          <Waiting />
+          <Loading />
           <p class="note">A request is in the reports some seconds after it ended.</p>
         </>
       )}
       {load.refusal !== null && !isComing && <RefusalNotice refusal={load.refusal} permission={reportPermission()} />}
-      {shown === null && load.isLoading && !isComing && <Waiting />}
+      {shown === null && load.isLoading && !isComing && <Loading />}
       {shown?.model_route != null && <RouteFacts row={shown} />}
       {details !== null && <Details details={details} latencyMs={shown?.latency_ms ?? null} />}
       <h3>As a command</h3>
-      <CodeBlock code={commandOf(path)} label="Command" />
+      <CodeBlock code={curlCommand(path)} label="Command" />
     </Dialog>
   );
 }
@@ -78,14 +78,14 @@ const READ_AGAIN_MS = 2_000;
 const READ_AGAIN_MAX = 10;
 
 /** A request that has just ended is not in the reports yet. For twenty seconds a 404 is therefore tried again. */
-function useReadAgain({ refusal, again }: Load<unknown>): boolean {
+function useReadAgain({ refusal, reload }: Load<unknown>): boolean {
   const [tries, setTries] = useState(0);
   const isComing = refusal?.status === 404 && tries < READ_AGAIN_MAX;
   useEffect(() => {
     if (!isComing) return;
     const timer = setTimeout(() => {
       setTries(tries + 1);
-      again();
+      reload();
     }, READ_AGAIN_MS);
     return () => clearTimeout(timer);
   }, [isComing, tries]);

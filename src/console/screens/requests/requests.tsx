@@ -9,8 +9,14 @@ import { WindowTools } from '../../parts/window-tools.tsx';
 import { params, setParams } from '../../state/address.ts';
 import { useEvery } from '../../state/every.ts';
 import { usePages } from '../../state/pages.ts';
-import { pathOf, type RequestRow, reportCommand, reportLines, reportPermission } from '../../state/reports.ts';
-import { audience, windowQuery } from '../../state/view.ts';
+import {
+  pathOf,
+  type RequestRow,
+  reportCurlCommand,
+  reportPermission,
+  reportTollgateCommands,
+} from '../../state/reports.ts';
+import { reportScope, windowQuery } from '../../state/view.ts';
 import { GroupChart } from '../usage-charts.tsx';
 import { RequestPanel } from './request-panel.tsx';
 import { RequestTable } from './request-table.tsx';
@@ -38,7 +44,7 @@ export function Requests() {
   const first = usePages<RequestRow>(pathOf('requests'), { ...windowQuery.value, ...query }, { atOnce: 1 });
   const shownId = params.value['request'];
   const isFollowed = params.value['follow'] === '1';
-  useEvery(FOLLOW_MS, () => isFollowed && first.again());
+  useEvery(FOLLOW_MS, () => isFollowed && first.reload());
   /** Loading older requests ends following, because each reload would load all pages that are shown. */
   const older =
     first.more.read === null
@@ -66,9 +72,9 @@ export function Requests() {
         </>
       }
       commands={[
-        reportCommand('requests', query),
-        reportCommand('requests', { ...query, format: 'csv' }),
-        ...reportLines('requests', query),
+        reportCurlCommand('requests', query),
+        reportCurlCommand('requests', { ...query, format: 'csv' }),
+        ...reportTollgateCommands('requests', query),
       ]}
     >
       <Filters />
@@ -76,7 +82,7 @@ export function Requests() {
       <Card>
         <Loaded
           load={shown}
-          permission={audience.value.id === 'organization' ? 'org.admin' : reportPermission()}
+          permission={reportScope.value.id === 'organization' ? 'org.admin' : reportPermission()}
           isEmpty={({ data }) => data.length === 0}
           empty={<p>No request matches. Take a filter away, or a longer window.</p>}
         >
@@ -102,10 +108,10 @@ function Filters() {
   const active = FILTERS.filter((name) => value(name) !== '');
   return (
     <form class="filters" aria-label="Filters" onSubmit={(event) => event.preventDefault()}>
-      <Typed label="Model" value={value('model')} onValue={set('model')} />
-      <Typed label="Provider" value={value('provider')} onValue={set('provider')} />
-      <Typed label="Tag" value={value('tag')} onValue={set('tag')} />
-      <Typed label="Status" value={value('status')} onValue={set('status')} />
+      <DelayedTextField label="Model" value={value('model')} onValue={set('model')} />
+      <DelayedTextField label="Provider" value={value('provider')} onValue={set('provider')} />
+      <DelayedTextField label="Tag" value={value('tag')} onValue={set('tag')} />
+      <DelayedTextField label="Status" value={value('status')} onValue={set('status')} />
       <SelectField
         label="Routed"
         value={value('routed')}
@@ -121,7 +127,7 @@ function Filters() {
         onValue={set('route_reason')}
         options={[{ id: '', name: 'Any' }, ...Object.entries(REASONS).map(([id, name]) => ({ id, name }))]}
       />
-      <Typed label="Tier" value={value('route_tier')} onValue={set('route_tier')} />
+      <DelayedTextField label="Tier" value={value('route_tier')} onValue={set('route_tier')} />
       {active.length > 0 && (
         <button
           type="button"
@@ -135,21 +141,21 @@ function Filters() {
   );
 }
 
-interface TypedProps {
+interface DelayedTextFieldProps {
   readonly label: string;
   readonly value: string;
   readonly onValue: (value: string) => void;
 }
 
-const QUIET_MS = 350;
+const TYPING_PAUSE_MS = 350;
 
 /** A text field that reports its value once typing pauses. */
-function Typed({ label, value, onValue }: TypedProps) {
+function DelayedTextField({ label, value, onValue }: DelayedTextFieldProps) {
   const [text, setText] = useState(value);
   useEffect(() => setText(value), [value]);
   useEffect(() => {
     if (text === value) return;
-    const timer = setTimeout(() => onValue(text), QUIET_MS);
+    const timer = setTimeout(() => onValue(text), TYPING_PAUSE_MS);
     return () => clearTimeout(timer);
   }, [text]);
   return <TextField label={label} value={text} onValue={setText} />;

@@ -1,8 +1,8 @@
 // The chart of the classifier's confidence in ten buckets. Administrators of the platform also see the policy's floor.
 
 import { ChartFigure } from '../../charts/chart-figure.tsx';
-import { Axes } from '../../charts/stacked-bars.tsx';
-import { plotFrame, scaleOf, stackedBarPaths } from '../../logic/chart-scale.ts';
+import { Axes, Mark } from '../../charts/stacked-bars.tsx';
+import { scaleOf, stackedBarPaths } from '../../logic/chart-scale.ts';
 import { countTick, whole } from '../../logic/format.ts';
 import { useRead } from '../../state/load.ts';
 import type { Routing } from '../../state/reports.ts';
@@ -16,7 +16,7 @@ interface Props {
 export function ConfidenceChart({ report: { confidence, policies }, command }: Props) {
   const latest = [...policies].sort((one, other) => other.last_used_at.localeCompare(one.last_used_at))[0];
   const path = may('platform.admin') && latest !== undefined ? '/v1/admin/routing/policies/{policyName}' : null;
-  const policy = useRead(path, { at: { policyName: latest?.policy ?? '' } }).data?.data;
+  const policy = useRead(path, { pathParameters: { policyName: latest?.policy ?? '' } }).data?.data;
   const floor = policy?.definition.classifier.confidence_floor;
   const labels = confidence.map(({ from }) => from.toFixed(1));
   const most = confidence.reduce((max, { requests }) => Math.max(max, requests), 0);
@@ -36,24 +36,15 @@ export function ConfidenceChart({ report: { confidence, policies }, command }: P
       ]}
       rows={confidence}
       points={confidence.length}
-      say={(index) => {
+      describe={(index) => {
         const bucket = confidence[index];
         return bucket === undefined ? '' : `${bucket.from} to ${bucket.to}: ${whole(bucket.requests)} requests`;
       }}
-      draw={({ width, height, at }) => {
-        const scale = scaleOf(plotFrame(width, height), confidence.length, most);
-        const x = 52 + (floor ?? 0) * (width - 60);
+      draw={({ frame, selected }) => {
+        const scale = scaleOf(frame, confidence.length, most);
         return (
           <>
-            <Axes
-              scale={scale}
-              width={width}
-              height={height}
-              axis={countTick}
-              count={labels.length}
-              labelAt={(index) => labels[index] ?? ''}
-              at={at}
-            />
+            <Axes scale={scale} axis={countTick} labels={labels} selected={selected} />
             {stackedBarPaths(
               [{ name: 'Requests', values: confidence.map(({ requests }) => requests) }],
               scale,
@@ -62,11 +53,7 @@ export function ConfidenceChart({ report: { confidence, policies }, command }: P
               <path key="bars" class="fill s0" d={path} />
             ))}
             {floor !== undefined && (
-              <g class="mark">
-                <title>{`The floor: ${floor}`}</title>
-                <path d={`M${x} 4V${height - 26}`} />
-                <path class="head" d={`M${x} 2l5 6h-10z`} />
-              </g>
+              <Mark x={frame.left + floor * frame.width} name={`The floor: ${floor}`} frame={frame} />
             )}
           </>
         );

@@ -1,6 +1,6 @@
 // The list of routing policies with their tiers, and the editor of the one that is open.
 
-import { type AnswerOf, call, commandOf } from '../../api.ts';
+import { type AnswerOf, call, curlCommand } from '../../api.ts';
 import { moment, whole } from '../../logic/format.ts';
 import { Badge } from '../../parts/figures.tsx';
 import { ManagedList } from '../../parts/managed-list.tsx';
@@ -66,7 +66,7 @@ export function Policies() {
       title="Routing policies"
       lead={`Which models serve ${autoModel()}. Every change makes a version, which each record names.`}
       tools={<Adder isMain name="New policy" onClick={() => open(NEW)} />}
-      commands={[commandOf(PATH), 'tollgate routing replay --policy FILE --days 7', 'tollgate apply FILE']}
+      commands={[curlCommand(PATH), 'tollgate routing replay --policy FILE --days 7', 'tollgate apply FILE']}
     >
       <ManagedList
         title="Policies"
@@ -84,7 +84,7 @@ export function Policies() {
           verb: 'Remove',
           ask: ({ name }) => `The policy “${name}” is removed; its versions stay for the records that name them.`,
           send: ({ name, version }) =>
-            call('delete', `${PATH}/{policyName}`, { at: { policyName: name }, query: { version } }),
+            call('delete', `${PATH}/{policyName}`, { pathParameters: { policyName: name }, query: { version } }),
           isFor: ({ organizations }) => organizations === 0,
         }}
       />
@@ -94,7 +94,7 @@ export function Policies() {
           name={asked === NEW ? null : asked}
           template={policies.data.data[0]?.definition ?? null}
           onPublished={(name) => {
-            policies.again();
+            policies.reload();
             setParams({ policy: name });
           }}
           onClose={() => open(null)}

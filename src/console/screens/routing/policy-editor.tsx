@@ -6,7 +6,7 @@ import { readDefinition, writeDefinition } from '../../logic/definition-text.ts'
 import { whole } from '../../logic/format.ts';
 import { DefinitionField } from '../../parts/definition-field.tsx';
 import { Confirm, TextField } from '../../parts/form.tsx';
-import { RefusalNotice, Waiting } from '../../parts/loaded.tsx';
+import { Loading, RefusalNotice } from '../../parts/loaded.tsx';
 import { Card } from '../../parts/page.tsx';
 import type { Column } from '../../parts/table.tsx';
 import { Changes, Versions } from '../../parts/versions.tsx';
@@ -49,9 +49,9 @@ interface EditorProps {
 }
 
 export function PolicyEditor({ name, template, onPublished, onClose }: EditorProps) {
-  const load = useRead(name === null ? null : PATH, { at: { policyName: name ?? '' } });
+  const load = useRead(name === null ? null : PATH, { pathParameters: { policyName: name ?? '' } });
   if (load.refusal !== null) return <RefusalNotice refusal={load.refusal} permission="platform.admin" />;
-  if (name !== null && load.data === null) return <Waiting />;
+  if (name !== null && load.data === null) return <Loading />;
   const history = load.data?.data ?? null;
   // With the key the editor starts anew from each version that is published.
   return (
@@ -60,7 +60,7 @@ export function PolicyEditor({ name, template, onPublished, onClose }: EditorPro
       history={history}
       begin={history?.definition ?? template ?? SKELETON}
       onPublished={(published) => {
-        load.again();
+        load.reload();
         onPublished(published);
       }}
       onClose={onClose}
@@ -78,7 +78,7 @@ interface EditingProps {
 function Editing({ history, begin, onPublished, onClose }: EditingProps) {
   const [name, setName] = useState(history?.name ?? '');
   const [text, setText] = useState(writeDefinition(begin));
-  const [isAsked, setAsked] = useState(false);
+  const [isConfirming, setConfirming] = useState(false);
   const [replayed, setReplayed] = useState<string | null>(null);
   const read = readDefinition<Definition>(text);
   const isChanged = history === null || text !== writeDefinition(history.definition);
@@ -103,7 +103,7 @@ function Editing({ history, begin, onPublished, onClose }: EditingProps) {
             type="button"
             class="main"
             disabled={!read.ok || !isChanged || name.trim() === ''}
-            onClick={() => setAsked(true)}
+            onClick={() => setConfirming(true)}
           >
             Publish
           </button>
@@ -125,13 +125,13 @@ function Editing({ history, begin, onPublished, onClose }: EditingProps) {
           onTake={({ definition }) => setText(writeDefinition(definition))}
         />
       )}
-      {isAsked && read.ok && (
+      {isConfirming && read.ok && (
         <Confirm
           title="Publish?"
           verb="Publish"
           send={() => publish(name.trim(), read.definition, history?.version ?? null)}
           onDone={() => onPublished(name.trim())}
-          onClose={() => setAsked(false)}
+          onClose={() => setConfirming(false)}
         >
           {history === null
             ? 'It is the first version, and holds once an organization routes by it.'
@@ -151,5 +151,5 @@ function organizations(count: number): string {
 /** `version` is the one that the draft was made from. If somebody has published a newer one, the gateway says 409. */
 function publish(policyName: string, definition: Definition, version: number | null) {
   const body = { ...definition, ...(version === null ? {} : { version }) } as BodyOf<typeof PATH, 'put'>;
-  return call('put', PATH, { at: { policyName }, body });
+  return call('put', PATH, { pathParameters: { policyName }, body });
 }

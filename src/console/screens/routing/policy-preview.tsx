@@ -2,7 +2,7 @@
 
 import { useState } from 'preact/hooks';
 import { type AnswerOf, call } from '../../api.ts';
-import { Said, useSubmit } from '../../parts/form.tsx';
+import { FormRefusal, useSubmit } from '../../parts/form.tsx';
 import { Card } from '../../parts/page.tsx';
 import { type Column, Table } from '../../parts/table.tsx';
 import type { RoutingDefinition as Definition } from '../../state/policies.ts';
@@ -54,7 +54,7 @@ export function PolicyPreview({ definition }: { readonly definition: Definition 
           </div>
         </form>
       )}
-      <Said refusal={refusal} />
+      <FormRefusal refusal={refusal} />
       {seen !== null && <Seen preview={seen} />}
     </Card>
   );

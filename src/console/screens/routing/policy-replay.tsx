@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks';
 import { type AnswerOf, call } from '../../api.ts';
 import { dollars, percent, whole } from '../../logic/format.ts';
 import { Bar, Stat, Stats } from '../../parts/figures.tsx';
-import { Said, SelectField, useSubmit } from '../../parts/form.tsx';
+import { FormRefusal, SelectField, useSubmit } from '../../parts/form.tsx';
 import { Card } from '../../parts/page.tsx';
 import { type Column, numberColumn, Table } from '../../parts/table.tsx';
 import type { RoutingDefinition as Definition } from '../../state/policies.ts';
@@ -53,7 +53,7 @@ export function PolicyReplay({ definition, onReplayed }: ReplayProps) {
           {isBusy ? 'Replaying' : 'Replay'}
         </button>
       </form>
-      <Said refusal={refusal} />
+      <FormRefusal refusal={refusal} />
       {shown !== null && <Shown replayed={shown} />}
     </Card>
   );

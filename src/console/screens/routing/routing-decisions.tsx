@@ -1,7 +1,7 @@
 // The tables of the routing report about decisions: reasons, classifiers, candidates passed over, policy versions, and
 // corrections by users.
 
-import { RateDot, Stretch } from '../../charts/cell-marks.tsx';
+import { RateDot, TimeSpan } from '../../charts/cell-marks.tsx';
 import { dollars, duration, moment, percent, spaced, whole } from '../../logic/format.ts';
 import { REASONS } from '../../logic/route-words.ts';
 import { Bar } from '../../parts/figures.tsx';
@@ -156,7 +156,7 @@ export function PolicyVersions({ report }: Props) {
       name: 'In the window',
       raw: ({ last_used_at: at }) => at,
       show: ({ first_used_at: from, last_used_at: to }) => (
-        <Stretch fromMs={Date.parse(from)} toMs={Date.parse(to)} windowStartMs={start} windowEndMs={end} />
+        <TimeSpan fromMs={Date.parse(from)} toMs={Date.parse(to)} windowStartMs={start} windowEndMs={end} />
       ),
     },
   ];

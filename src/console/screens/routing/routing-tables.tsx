@@ -1,7 +1,7 @@
 // The tables of the routing report by tier, by model and by kind of work.
 
 import { HeatCell } from '../../charts/cell-marks.tsx';
-import { dollars, duration, lengthOf, percent, whole } from '../../logic/format.ts';
+import { asFloat, dollars, duration, percent, whole } from '../../logic/format.ts';
 import { Bar } from '../../parts/figures.tsx';
 import { Link } from '../../parts/link.tsx';
 import { Empty } from '../../parts/loaded.tsx';
@@ -87,7 +87,7 @@ export function ByModel({ report: { by_model: models, model_remainder: rest } }:
 
 function bySpend(one: ModelRow, other: ModelRow): number {
   if (one.model === null || other.model === null) return one.model === null ? 1 : -1;
-  return lengthOf(other.spend_usd) - lengthOf(one.spend_usd);
+  return asFloat(other.spend_usd) - asFloat(one.spend_usd);
 }
 
 const MODELS_SHOWN = 8;

@@ -3,7 +3,7 @@
 
 import { Lines } from '../../charts/lines.tsx';
 import { StackedBars } from '../../charts/stacked-bars.tsx';
-import { countTick, dollars, dollarTick, lengthOf, whole } from '../../logic/format.ts';
+import { asFloat, countTick, dollars, dollarTick, whole } from '../../logic/format.ts';
 import { bucketsOf, marksOf } from '../../logic/routing-buckets.ts';
 import { seriesOf } from '../../logic/series-chart.ts';
 import { go } from '../../state/address.ts';
@@ -58,9 +58,7 @@ export function SpendAndBaseline({ report, command }: Props) {
       command={command}
       buckets={buckets}
       granularity={report.granularity}
-      series={amounts.map(({ name, amountOf }) =>
-        seriesOf(name, buckets, points, (point) => lengthOf(amountOf(point))),
-      )}
+      series={amounts.map(({ name, amountOf }) => seriesOf(name, buckets, points, (point) => asFloat(amountOf(point))))}
       show={(value) => dollars(value.toFixed(12))}
       exact={(index, at) => {
         const point = found.get(buckets[index] ?? '');

@@ -1,15 +1,21 @@
 // The routing report (spec 2.5): its totals, and the order of its charts and tables.
 
 import type { ComponentChildren } from 'preact';
-import { dollars, duration, lengthOf, percent, whole } from '../../logic/format.ts';
+import { asFloat, dollars, duration, percent, whole } from '../../logic/format.ts';
 import { periodBefore } from '../../logic/period.ts';
 import { Stat, Stats } from '../../parts/figures.tsx';
 import { Loaded } from '../../parts/loaded.tsx';
 import { Page } from '../../parts/page.tsx';
 import { WindowTools } from '../../parts/window-tools.tsx';
-import { type Routing, reportCommand, reportLines, reportPermission, useReport } from '../../state/reports.ts';
+import {
+  type Routing,
+  reportCurlCommand,
+  reportPermission,
+  reportTollgateCommands,
+  useReport,
+} from '../../state/reports.ts';
 import { autoModel } from '../../state/session.ts';
-import { audience, period } from '../../state/view.ts';
+import { period, reportScope } from '../../state/view.ts';
 import { Corrections, Distributions, PolicyVersions, Rejections } from './routing-decisions.tsx';
 import { ByModel, ByTier, TaskMap } from './routing-tables.tsx';
 import { RequestsByTier, SpendAndBaseline } from './routing-time.tsx';
@@ -17,15 +23,15 @@ import { RequestsByTier, SpendAndBaseline } from './routing-time.tsx';
 export function RoutingReport() {
   const query = { granularity: period.value.granularity };
   const report = useReport('routing', query);
-  const command = reportCommand('routing', query);
+  const command = reportCurlCommand('routing', query);
   const { start, end } = periodBefore(period.value);
   const before = useReport('routing', { ...query, start_date: start, end_date: end });
   return (
     <Page
       title="Routing"
-      lead={`What ${autoModel()} chose (${audience.value.name}), against the strongest model it could have used.`}
+      lead={`What ${autoModel()} chose (${reportScope.value.name}), against the strongest model it could have used.`}
       tools={<WindowTools />}
-      commands={[command, ...reportLines('routing', query)]}
+      commands={[command, ...reportTollgateCommands('routing', query)]}
     >
       <Loaded
         load={report}
@@ -75,7 +81,7 @@ function Totals({ totals, before }: TotalsProps) {
         <Stat
           name="Saved"
           value={dollars(totals.savings_usd)}
-          tone={lengthOf(totals.savings_usd) > 0 ? 'good' : 'bad'}
+          tone={asFloat(totals.savings_usd) > 0 ? 'good' : 'bad'}
           note={`${points(totals.savings_pct)} of the baseline, over ${whole(totals.baseline_requests)}`}
         />
         <Stat

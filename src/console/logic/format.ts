@@ -14,6 +14,11 @@ export function whole(value: Count | null | undefined): string {
   return value === null || value === undefined ? NONE : WHOLE.format(value);
 }
 
+/** A value as it is, or a dash. */
+export function orNone<Value>(value: Value | null | undefined): Value | string {
+  return value ?? NONE;
+}
+
 /** A number per second, with one digit after the point. */
 export function rate(value: number): string {
   return RATE.format(value);
@@ -44,6 +49,11 @@ export function dollarTick(value: number): string {
 export function durationTick(ms: number): string {
   if (ms > 0 && ms < 1) return '';
   return ms < 59_950 ? duration(ms) : `${WHOLE.format(Math.round(ms / 1000))} s`;
+}
+
+/** A probability between 0 and 1. */
+export function probability(value: number | null): string {
+  return value === null ? NONE : value.toFixed(2);
 }
 
 /** A share between 0 and 1 as a percentage. */

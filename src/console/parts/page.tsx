@@ -39,6 +39,22 @@ export function Page({ title, lead, tools, commands = [], children }: PageProps)
   );
 }
 
+interface ActionButtonProps {
+  readonly name: string;
+  readonly onClick: () => void;
+  /** The main action of the screen. */
+  readonly isMain?: boolean;
+}
+
+/** A button in the tools of a page or card. */
+export function ActionButton({ name, onClick, isMain = false }: ActionButtonProps) {
+  return (
+    <button type="button" class={isMain ? 'main' : undefined} onClick={onClick}>
+      {name}
+    </button>
+  );
+}
+
 interface CardProps {
   readonly title?: string;
   readonly note?: ComponentChildren;

@@ -2,7 +2,9 @@
 
 import type { ComponentChildren } from 'preact';
 import { useMemo } from 'preact/hooks';
-import type { Count } from '../logic/format.ts';
+import { type Count, moment, relativeTime } from '../logic/format.ts';
+import { now } from '../state/clock.ts';
+import { zone } from '../state/view.ts';
 import { RowBlocks, WHOLE_ROWS_MAX } from './row-blocks.tsx';
 
 export interface Column<Row> {
@@ -24,6 +26,35 @@ export function numberColumn<Row, Value extends string | Count | null | undefine
   { isExtra = false } = {},
 ): Column<Row> {
   return { name, raw: (row) => valueOf(row) ?? null, show: (row) => written(valueOf(row)), isNumber: true, isExtra };
+}
+
+/** A column of moments in the chosen time zone, to the minute. It is hidden in a narrow window. */
+export function momentColumn<Row>(name: string, momentOf: (row: Row) => string | null): Column<Row> {
+  return { name, raw: momentOf, show: (row) => moment(momentOf(row), zone.value, false), isExtra: true };
+}
+
+/** A column that says how long ago something was. */
+export function agoColumn<Row>(
+  name: string,
+  momentOf: (row: Row) => string | null,
+  { isExtra = false } = {},
+): Column<Row> {
+  return { name, raw: momentOf, show: (row) => relativeTime(momentOf(row), now.value.getTime()), isExtra };
+}
+
+interface NamedCellProps {
+  readonly note?: string | null;
+  readonly children: ComponentChildren;
+}
+
+/** The content of the cell that names a row, with a note below the name. */
+export function NamedCell({ note = null, children }: NamedCellProps) {
+  return (
+    <>
+      <span class="cell-main">{children}</span>
+      {note !== null && <span class="note">{note}</span>}
+    </>
+  );
 }
 
 interface TableProps<Row> {

@@ -2,6 +2,7 @@
 
 import { changesOf } from '../logic/changes.ts';
 import { moment } from '../logic/format.ts';
+import { openedPolicy, openPolicy } from '../state/policies.ts';
 import { zone } from '../state/view.ts';
 import { Badge } from './figures.tsx';
 import { Card } from './page.tsx';
@@ -46,6 +47,15 @@ export function Versions<Row extends Version>({ history, columns, note, onTake }
         )}
       />
     </Card>
+  );
+}
+
+/** The button in the list of policies that opens one in the editor. */
+export function EditButton({ name }: { readonly name: string }) {
+  return (
+    <button type="button" class="small" aria-pressed={name === openedPolicy.value} onClick={() => openPolicy(name)}>
+      Edit
+    </button>
   );
 }
 

@@ -6,6 +6,7 @@ import { moment } from '../logic/format.ts';
 import { ManagedList } from '../parts/managed-list.tsx';
 import { Page } from '../parts/page.tsx';
 import type { Column } from '../parts/table.tsx';
+import { NamedCell } from '../parts/table.tsx';
 import { params, setParams } from '../state/address.ts';
 import { useRead } from '../state/load.ts';
 import { may, tollgateCommands } from '../state/session.ts';
@@ -16,7 +17,7 @@ type Entry = AnswerOf<'/v1/admin/active-org/audit'>['data'][number];
 const COLUMNS: readonly Column<Entry>[] = [
   { name: 'When', raw: ({ at }) => at, show: ({ at }) => moment(at, zone.value) },
   { name: 'Who', raw: ({ actor }) => actor.label, show: ({ actor }) => shortened(actor.label || actor.kind) },
-  { name: 'What', raw: ({ action }) => action, show: ({ action }) => <span class="cell-main">{action}</span> },
+  { name: 'What', raw: ({ action }) => action, show: ({ action }) => <NamedCell>{action}</NamedCell> },
   {
     name: 'On',
     raw: ({ target }) => `${target.kind} ${target.id}`,

@@ -2,7 +2,7 @@
 
 import { useState } from 'preact/hooks';
 import { curlCommand } from '../api.ts';
-import { whole } from '../logic/format.ts';
+import { orNone, spaced, whole } from '../logic/format.ts';
 import { snippetsFor } from '../logic/snippets.ts';
 import { CodeBlock } from '../parts/copy.tsx';
 import { Link } from '../parts/link.tsx';
@@ -23,22 +23,12 @@ const COLUMNS: readonly Column<Model>[] = [
   },
   { name: 'Kind', raw: ({ kind }) => kind },
   numberColumn('Context', ({ context_length: size }) => size, whole, { isExtra: true }),
-  {
-    name: 'Input',
-    raw: ({ pricing }) => pricing?.input ?? null,
-    show: ({ pricing }) => pricing?.input ?? '–',
-    isNumber: true,
-  },
-  {
-    name: 'Output',
-    raw: ({ pricing }) => pricing?.output ?? null,
-    show: ({ pricing }) => pricing?.output ?? '–',
-    isNumber: true,
-  },
+  numberColumn('Input', ({ pricing }) => pricing?.input, orNone),
+  numberColumn('Output', ({ pricing }) => pricing?.output, orNone),
   {
     name: 'APIs',
     raw: ({ apis }) => apis.join(' '),
-    show: ({ apis }) => apis.join(', ').replaceAll('_', ' '),
+    show: ({ apis }) => spaced(apis.join(', ')),
     isExtra: true,
   },
 ];

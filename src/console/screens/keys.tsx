@@ -2,21 +2,21 @@
 
 import { useState } from 'preact/hooks';
 import { type AnswerOf, call, curlCommand } from '../api.ts';
-import { moment, quoted, relativeTime } from '../logic/format.ts';
+import { quoted, relativeTime } from '../logic/format.ts';
 import { lastDaysOf } from '../logic/last-days.ts';
 import { DialogForm, SecretOnce } from '../parts/dialog-form.tsx';
 import { Badge, LoadingFigure } from '../parts/figures.tsx';
 import { SelectField, TextField } from '../parts/form.tsx';
 import { ManagedList } from '../parts/managed-list.tsx';
 import { OVERLAP_DEFAULT, OverlapField } from '../parts/overlap-field.tsx';
-import { Page } from '../parts/page.tsx';
+import { ActionButton, Page } from '../parts/page.tsx';
 import type { Column } from '../parts/table.tsx';
+import { momentColumn, NamedCell } from '../parts/table.tsx';
 import { now } from '../state/clock.ts';
 import { useRead } from '../state/load.ts';
 import { useAll, usePages } from '../state/pages.ts';
 import { may, tollgateCommands } from '../state/session.ts';
 import { zone } from '../state/view.ts';
-import { Adder } from './people.tsx';
 
 type Team = AnswerOf<'/v1/admin/active-org/teams'>['data'][number];
 type Key = AnswerOf<'/v1/admin/active-org/keys'>['data'][number];
@@ -25,7 +25,7 @@ type Key = AnswerOf<'/v1/admin/active-org/keys'>['data'][number];
 type LastDays = ReadonlyMap<string, string> | 'coming' | 'not known';
 
 const columnsWith = (lastDays: LastDays): readonly Column<Key>[] => [
-  { name: 'Name', raw: ({ name }) => name, show: ({ name }) => <span class="cell-main">{name}</span> },
+  { name: 'Name', raw: ({ name }) => name, show: ({ name }) => <NamedCell>{name}</NamedCell> },
   { name: 'Begins', raw: ({ prefix }) => prefix, show: ({ prefix }) => <code>{prefix}…</code>, isExtra: true },
   { name: 'State', raw: ({ revoked_at: at }) => at, show: (key) => <KeyState of={key} /> },
   {
@@ -47,12 +47,7 @@ const columnsWith = (lastDays: LastDays): readonly Column<Key>[] => [
     show: ({ allowed_models: models }) => models?.join(', ') ?? 'all',
     isExtra: true,
   },
-  {
-    name: 'Made',
-    raw: ({ created_at: at }) => at,
-    show: ({ created_at: at }) => moment(at, zone.value, false),
-    isExtra: true,
-  },
+  momentColumn('Made', ({ created_at: at }) => at),
 ];
 
 function KeyState({ of: key }: { readonly of: Key }) {
@@ -82,7 +77,7 @@ export function Keys() {
     <Page
       title="Keys"
       lead="Inference keys are what clients present. They read no more than their own use and administer nothing."
-      tools={<Adder isMain name="New key" onClick={() => setDialog('new')} />}
+      tools={<ActionButton isMain name="New key" onClick={() => setDialog('new')} />}
       commands={[
         curlCommand(path),
         curlCommand(path, { body: { name: 'my-client' } }, 'post'),

@@ -2,20 +2,26 @@
 
 import { useState } from 'preact/hooks';
 import { type AnswerOf, addressOf, type BodyOf, call, curlCommand } from '../api.ts';
-import { asFloat, capitalized, dollars, moment, percent, whole } from '../logic/format.ts';
 import { DialogForm } from '../parts/dialog-form.tsx';
-import { Gauge } from '../parts/figures.tsx';
 import { SelectField, TextField } from '../parts/form.tsx';
+import {
+  amountColumn,
+  kindColumn,
+  kindInWords,
+  type Limit,
+  MAXIMUM,
+  RESETS,
+  USED,
+  USED_SHARE,
+} from '../parts/limit-columns.tsx';
 import { Loading } from '../parts/loaded.tsx';
 import { ManagedList } from '../parts/managed-list.tsx';
-import { Page } from '../parts/page.tsx';
+import { ActionButton, Page } from '../parts/page.tsx';
 import type { Column } from '../parts/table.tsx';
 import { params, setParams } from '../state/address.ts';
 import { useRead } from '../state/load.ts';
 import { useAll } from '../state/pages.ts';
 import { tollgateCommands } from '../state/session.ts';
-import { zone } from '../state/view.ts';
-import { Adder } from './people.tsx';
 
 const PATH = '/v1/admin/active-org/limits';
 
@@ -29,51 +35,17 @@ interface LimitTarget {
 
 const ORGANIZATION: LimitTarget = { id: '', name: 'The organization', path: PATH };
 
-type Current = AnswerOf<'/v1/admin/active-org/limits/current'>['data'][number];
 type OwnLimit = BodyOf<typeof PATH, 'put'>['limits'][number];
 
-const amountOf = ({ kind }: Pick<Current, 'kind'>, amount: string | number): string =>
-  kind === 'budget' ? dollars(String(amount)) : whole(Number(amount));
-const shareOf = ({ used, limit }: Current): number => (asFloat(limit) === 0 ? 1 : asFloat(used) / asFloat(limit));
-
-const COLUMNS: readonly Column<Current>[] = [
-  {
-    name: 'Limit',
-    raw: ({ kind, window }) => `${kind} ${window ?? ''}`,
-    show: ({ kind, window, model }) => (
-      <>
-        <span class="cell-main">{kind === 'budget' ? `Budget a ${window}` : capitalized(kind)}</span>
-        {model !== null && <span class="note">{model}</span>}
-      </>
-    ),
-  },
+const COLUMNS: readonly Column<Limit>[] = [
+  kindColumn(({ model }) => model),
   { name: 'Set by', raw: ({ set_by: by }) => by, isExtra: true },
-  { name: 'Used', raw: ({ used }) => used, show: (limit) => amountOf(limit, limit.used), isNumber: true },
-  {
-    name: 'Share',
-    raw: shareOf,
-    show: (limit) => <Gauge used={shareOf(limit)} label={`${percent(shareOf(limit), 0)} used`} />,
-  },
-  {
-    name: 'Lent',
-    raw: ({ lent }) => lent,
-    show: (limit) => amountOf(limit, limit.lent),
-    isNumber: true,
-    isExtra: true,
-  },
-  {
-    name: 'Left',
-    raw: ({ remaining }) => remaining,
-    show: (limit) => amountOf(limit, limit.remaining),
-    isNumber: true,
-  },
-  { name: 'Of', raw: ({ limit }) => limit, show: (limit) => amountOf(limit, limit.limit), isNumber: true },
-  {
-    name: 'Resets',
-    raw: ({ resets_at: at }) => at,
-    show: ({ resets_at: at }) => moment(at, zone.value, false),
-    isExtra: true,
-  },
+  USED,
+  USED_SHARE,
+  amountColumn('Lent', ({ lent }) => lent, { isExtra: true }),
+  amountColumn('Left', ({ remaining }) => remaining),
+  MAXIMUM,
+  RESETS,
 ];
 
 export function Limits() {
@@ -101,7 +73,7 @@ function LimitsOf({ target, targets }: { readonly target: LimitTarget; readonly 
     <Page
       title="Limits and budgets"
       lead="They hold across all gateways together. What is lent is with a gateway, for requests under way and to come."
-      tools={set.data !== null && <Adder isMain name="New limit" onClick={() => setOpen(true)} />}
+      tools={set.data !== null && <ActionButton isMain name="New limit" onClick={() => setOpen(true)} />}
       commands={[curlCommand(`${path}/current`), curlCommand(path), ...tollgateCommands('limit current')]}
     >
       {targets.length > 1 && (
@@ -123,7 +95,7 @@ function LimitsOf({ target, targets }: { readonly target: LimitTarget; readonly 
         empty={<p>There is no limit. A budget stops surprises: a month’s is a good beginning.</p>}
         removal={{
           verb: 'Remove',
-          ask: ({ kind }) => `The limit “${capitalized(kind)}” holds no more, at once and on every gateway.`,
+          ask: (limit) => `The limit “${kindInWords(limit)}” holds no more, at once and on every gateway.`,
           send: (limit) => replace(own.filter((one) => !isSame(one, limit))),
           isFor: ({ set_by: by }) => set.data !== null && by === 'organization',
         }}

@@ -20,9 +20,9 @@ import { Badge, Stat, Stats } from '../parts/figures.tsx';
 import { Loaded } from '../parts/loaded.tsx';
 import { ManagedList } from '../parts/managed-list.tsx';
 import { Card, Page } from '../parts/page.tsx';
-import { type Column, numberColumn, Table } from '../parts/table.tsx';
+import { type Column, NamedCell, numberColumn, Table } from '../parts/table.tsx';
 import { useEvery } from '../state/every.ts';
-import { useRead } from '../state/load.ts';
+import { undimmed, useRead } from '../state/load.ts';
 
 type Live = AnswerOf<'/v1/admin/live'>['data'];
 type Point = Live['points'][number];
@@ -41,8 +41,6 @@ export function LiveFigures() {
     live.reload();
     processes.reload();
   });
-  // Data that is loaded every few seconds is not dimmed during each load.
-  const steady = { ...live, isLoading: live.data === null };
   return (
     <Page
       title="Live"
@@ -59,12 +57,12 @@ export function LiveFigures() {
         'tollgate process list',
       ]}
     >
-      <Loaded load={steady} permission="platform.admin">
+      <Loaded load={undimmed(live)} permission="platform.admin">
         {({ data }) => <LiveCharts live={data} />}
       </Loaded>
       <ManagedList
         title="Processes"
-        load={{ ...processes, isLoading: processes.data === null }}
+        load={undimmed(processes)}
         rowsOf={({ data }) => data}
         columns={PROCESS_COLUMNS}
         permission="platform.admin"
@@ -225,14 +223,9 @@ const PROCESS_COLUMNS: readonly Column<Process>[] = [
     name: 'Process',
     raw: ({ kind, pid, machine }) => `${kind} ${pid} ${machine}`,
     show: ({ kind, pid, machine, version }) => (
-      <>
-        <span class="cell-main">
-          {kind} {pid}
-        </span>
-        <span class="note">
-          {machine}, version {version}
-        </span>
-      </>
+      <NamedCell note={`${machine}, version ${version}`}>
+        {kind} {pid}
+      </NamedCell>
     ),
   },
   {

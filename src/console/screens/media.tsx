@@ -1,16 +1,15 @@
 // The files that clients of the organization have uploaded, and the storage that they take.
 
 import { type AnswerOf, call, curlCommand } from '../api.ts';
-import { bytes, moment, whole } from '../logic/format.ts';
+import { bytes, whole } from '../logic/format.ts';
 import { Stat, Stats } from '../parts/figures.tsx';
 import { Loaded } from '../parts/loaded.tsx';
 import { ManagedList } from '../parts/managed-list.tsx';
 import { Page } from '../parts/page.tsx';
-import { type Column, numberColumn } from '../parts/table.tsx';
+import { type Column, momentColumn, numberColumn } from '../parts/table.tsx';
 import { useRead } from '../state/load.ts';
 import { usePages } from '../state/pages.ts';
 import { tollgateCommands } from '../state/session.ts';
-import { zone } from '../state/view.ts';
 
 const PATH = '/v1/admin/active-org/media';
 type File = AnswerOf<typeof PATH>['data'][number];
@@ -19,12 +18,7 @@ const COLUMNS: readonly Column<File>[] = [
   { name: 'File', raw: ({ id }) => id, show: ({ id }) => <code>{id}</code> },
   { name: 'Type', raw: ({ content_type: type }) => type },
   numberColumn('Size', ({ size }) => size, bytes),
-  {
-    name: 'Uploaded',
-    raw: ({ uploaded_at: at }) => at,
-    show: ({ uploaded_at: at }) => moment(at, zone.value, false),
-    isExtra: true,
-  },
+  momentColumn('Uploaded', ({ uploaded_at: at }) => at),
 ];
 
 export function Media() {

@@ -2,23 +2,21 @@
 // records (epochs).
 
 import { type AnswerOf, call, curlCommand } from '../api.ts';
-import { capitalized, dollars, duration, moment, relativeTime, whole } from '../logic/format.ts';
+import { capitalized, dollars, duration, whole } from '../logic/format.ts';
 import { Badge, Stat, Stats } from '../parts/figures.tsx';
 import { FormRefusal, useSubmit } from '../parts/form.tsx';
 import { Loaded } from '../parts/loaded.tsx';
 import { ManagedList } from '../parts/managed-list.tsx';
 import { Page } from '../parts/page.tsx';
-import { type Column, numberColumn } from '../parts/table.tsx';
-import { now } from '../state/clock.ts';
+import { agoColumn, type Column, momentColumn, NamedCell, numberColumn } from '../parts/table.tsx';
 import { useRead } from '../state/load.ts';
-import { zone } from '../state/view.ts';
 
 type Job = AnswerOf<'/v1/admin/jobs'>['data'][number];
 type Epoch = AnswerOf<'/v1/admin/epochs'>['data'][number];
 type Compared = AnswerOf<'/v1/admin/drift'>['data']['compared'][number];
 
 const COMPARED_COLUMNS: readonly Column<Compared>[] = [
-  { name: 'Compared', raw: ({ what }) => what, show: ({ what }) => <span class="cell-main">{capitalized(what)}</span> },
+  { name: 'Compared', raw: ({ what }) => what, show: ({ what }) => <NamedCell>{capitalized(what)}</NamedCell> },
   {
     name: 'Difference',
     raw: ({ drift }) => drift,
@@ -29,22 +27,14 @@ const COMPARED_COLUMNS: readonly Column<Compared>[] = [
         <Badge tone={drift === 0 ? 'good' : 'bad'}>{drift === 0 ? 'none' : whole(drift)}</Badge>
       ),
   },
-  {
-    name: 'When',
-    raw: ({ checked_at: at }) => at,
-    show: ({ checked_at: at }) => relativeTime(at, now.value.getTime()),
-  },
+  agoColumn('When', ({ checked_at: at }) => at),
   { name: 'By', raw: ({ job }) => job, isExtra: true },
 ];
 
 const JOB_COLUMNS: readonly Column<Job>[] = [
-  { name: 'Job', raw: ({ name }) => name, show: ({ name }) => <span class="cell-main">{name}</span> },
+  { name: 'Job', raw: ({ name }) => name, show: ({ name }) => <NamedCell>{name}</NamedCell> },
   { name: 'State', raw: ({ last_run: run }) => run?.error ?? null, show: (job) => <JobState of={job} /> },
-  {
-    name: 'Last success',
-    raw: ({ last_success_at: at }) => at,
-    show: ({ last_success_at: at }) => relativeTime(at, now.value.getTime()),
-  },
+  agoColumn('Last success', ({ last_success_at: at }) => at),
   {
     name: 'Took',
     raw: ({ last_run: run }) => run?.finished_at ?? null,
@@ -82,17 +72,8 @@ const EPOCH_COLUMNS: readonly Column<Epoch>[] = [
     raw: ({ kind, pid, machine }) => `${kind} ${pid} ${machine}`,
     show: ({ kind, pid, machine }) => `${kind}, ${pid} on ${machine}`,
   },
-  {
-    name: 'Began',
-    raw: ({ started_at: at }) => at,
-    show: ({ started_at: at }) => moment(at, zone.value, false),
-    isExtra: true,
-  },
-  {
-    name: 'Last posted',
-    raw: ({ last_posted_at: at }) => at,
-    show: ({ last_posted_at: at }) => relativeTime(at, now.value.getTime()),
-  },
+  momentColumn('Began', ({ started_at: at }) => at),
+  agoColumn('Last posted', ({ last_posted_at: at }) => at),
   numberColumn('Lent to it', ({ leased }) => leased, dollars),
   numberColumn('Pending', ({ pending }) => pending, whole),
 ];

@@ -2,19 +2,17 @@
 
 import { useState } from 'preact/hooks';
 import { type AnswerOf, call, curlCommand } from '../api.ts';
-import { dollars, moment } from '../logic/format.ts';
+import { dollars } from '../logic/format.ts';
 import { DialogForm } from '../parts/dialog-form.tsx';
 import { Badge } from '../parts/figures.tsx';
 import { Confirm, SelectField, TextField } from '../parts/form.tsx';
 import { Link } from '../parts/link.tsx';
 import { ManagedList } from '../parts/managed-list.tsx';
-import { Page } from '../parts/page.tsx';
-import { type Column, numberColumn } from '../parts/table.tsx';
+import { ActionButton, Page } from '../parts/page.tsx';
+import { type Column, momentColumn, numberColumn } from '../parts/table.tsx';
 import { params } from '../state/address.ts';
 import { useRead } from '../state/load.ts';
 import { usePages } from '../state/pages.ts';
-import { zone } from '../state/view.ts';
-import { Adder } from './people.tsx';
 
 const PATH = '/v1/admin/organizations';
 type Organization = AnswerOf<typeof PATH>['data'][number];
@@ -43,12 +41,7 @@ const COLUMNS: readonly Column<Organization>[] = [
     raw: ({ frozen }) => String(frozen),
     show: ({ frozen }) => (frozen ? <Badge tone="bad">frozen</Badge> : <Badge tone="good">open</Badge>),
   },
-  {
-    name: 'Since',
-    raw: ({ created_at: at }) => at,
-    show: ({ created_at: at }) => moment(at, zone.value, false),
-    isExtra: true,
-  },
+  momentColumn('Since', ({ created_at: at }) => at),
 ];
 
 export function Organizations() {
@@ -64,7 +57,7 @@ export function Organizations() {
     <Page
       title="Organizations"
       lead="Who is served and who pays. A frozen organization’s credit is kept, and its requests are refused."
-      tools={<Adder isMain name="New organization" onClick={() => setOpen('new')} />}
+      tools={<ActionButton isMain name="New organization" onClick={() => setOpen('new')} />}
       commands={[
         curlCommand(PATH),
         curlCommand(

@@ -1,20 +1,10 @@
 // The overview: spend, requests, errors, latency, savings by routing, credit, limits and the latest requests.
 
-import { type AnswerOf, curlCommand } from '../api.ts';
-import {
-  asFloat,
-  type Count,
-  capitalized,
-  compact,
-  dollars,
-  duration,
-  moment,
-  percent,
-  sumOfCounts,
-  whole,
-} from '../logic/format.ts';
+import { curlCommand } from '../api.ts';
+import { asFloat, type Count, compact, dollars, duration, percent, sumOfCounts, whole } from '../logic/format.ts';
 import { periodBefore } from '../logic/period.ts';
-import { Bar, Gauge, LoadingFigure, Stat, Stats } from '../parts/figures.tsx';
+import { Bar, LoadingFigure, Stat, Stats } from '../parts/figures.tsx';
+import { kindColumn, type Limit, MAXIMUM, RESETS, USED, USED_SHARE } from '../parts/limit-columns.tsx';
 import { Link } from '../parts/link.tsx';
 import { Empty, Loaded } from '../parts/loaded.tsx';
 import { Card, Page } from '../parts/page.tsx';
@@ -129,8 +119,6 @@ function absent({ refusal }: Pick<Load<unknown>, 'refusal'>) {
   return refusal === null ? <LoadingFigure /> : 'not known now';
 }
 
-type Limit = AnswerOf<'/v1/usage/limits/current'>['data'][number];
-
 function Budgets() {
   const limits = useRead('/v1/usage/limits/current');
   return (
@@ -152,42 +140,12 @@ function Budgets() {
 }
 
 const LIMIT_COLUMNS: readonly Column<Limit>[] = [
-  {
-    name: 'Limit',
-    raw: ({ kind, window, scope }) => `${scope} ${window ?? ''} ${kind}`,
-    show: ({ kind, window, scope, model }) => (
-      <>
-        <span class="cell-main">{kind === 'budget' ? `Budget a ${window}` : capitalized(kind)}</span>
-        <span class="note">
-          {scope}
-          {model !== null && ` · ${model}`}
-        </span>
-      </>
-    ),
-  },
-  { name: 'Used', raw: ({ used }) => used, show: (limit) => limitAmount(limit, limit.used), isNumber: true },
-  {
-    name: 'Share',
-    raw: (limit) => shareUsed(limit),
-    show: (limit) => <Gauge used={shareUsed(limit)} label={`${percent(shareUsed(limit), 0)} used`} />,
-  },
-  { name: 'Of', raw: ({ limit }) => limit, show: (limit) => limitAmount(limit, limit.limit), isNumber: true },
-  {
-    name: 'Resets',
-    raw: ({ resets_at }) => resets_at,
-    show: ({ resets_at: at }) => moment(at, zone.value, false),
-    isExtra: true,
-  },
+  kindColumn(({ scope, model }) => (model === null ? scope : `${scope} · ${model}`)),
+  USED,
+  USED_SHARE,
+  MAXIMUM,
+  RESETS,
 ];
-
-function limitAmount({ kind }: Limit, amount: string | number): string {
-  return kind === 'budget' ? dollars(String(amount)) : whole(Number(amount));
-}
-
-/** The used share of a limit, for its bar. A limit of 0 counts as used up. */
-function shareUsed({ used, limit }: Limit): number {
-  return asFloat(limit) === 0 ? 1 : asFloat(used) / asFloat(limit);
-}
 
 interface ModelsProps {
   readonly models: readonly { readonly model: string; readonly requests: number; readonly cost: string }[];

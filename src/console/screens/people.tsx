@@ -2,16 +2,16 @@
 
 import { useState } from 'preact/hooks';
 import { type AnswerOf, call, curlCommand } from '../api.ts';
-import { moment, quoted } from '../logic/format.ts';
+import { quoted } from '../logic/format.ts';
 import { DialogForm } from '../parts/dialog-form.tsx';
 import { SelectField, TextField } from '../parts/form.tsx';
 import { Link } from '../parts/link.tsx';
 import { ManagedList } from '../parts/managed-list.tsx';
-import { Page } from '../parts/page.tsx';
+import { ActionButton, Page } from '../parts/page.tsx';
 import type { Column } from '../parts/table.tsx';
+import { momentColumn, NamedCell } from '../parts/table.tsx';
 import { usePages } from '../state/pages.ts';
 import { me, tollgateCommands } from '../state/session.ts';
-import { zone } from '../state/view.ts';
 
 type Member = AnswerOf<'/v1/admin/active-org/members'>['data'][number];
 type Team = AnswerOf<'/v1/admin/active-org/teams'>['data'][number];
@@ -20,28 +20,18 @@ const ROLES: readonly Role[] = ['member', 'admin', 'owner'];
 const PAGE = { limit: 100 };
 
 const MEMBER_COLUMNS: readonly Column<Member>[] = [
-  { name: 'Person', raw: ({ email }) => email, show: ({ email }) => <span class="cell-main">{email}</span> },
+  { name: 'Person', raw: ({ email }) => email, show: ({ email }) => <NamedCell>{email}</NamedCell> },
   { name: 'Role', raw: ({ role }) => role },
-  {
-    name: 'Since',
-    raw: ({ created_at: at }) => at,
-    show: ({ created_at: at }) => moment(at, zone.value, false),
-    isExtra: true,
-  },
+  momentColumn('Since', ({ created_at: at }) => at),
 ];
 const TEAM_COLUMNS: readonly Column<Team>[] = [
   {
     name: 'Team',
     raw: ({ display_name: name }) => name,
-    show: ({ display_name: name }) => <span class="cell-main">{name}</span>,
+    show: ({ display_name: name }) => <NamedCell>{name}</NamedCell>,
   },
   { name: 'Slug', raw: ({ slug }) => slug, show: ({ slug }) => <code>{slug}</code> },
-  {
-    name: 'Since',
-    raw: ({ created_at: at }) => at,
-    show: ({ created_at: at }) => moment(at, zone.value, false),
-    isExtra: true,
-  },
+  momentColumn('Since', ({ created_at: at }) => at),
 ];
 
 type Open =
@@ -72,7 +62,7 @@ export function People() {
     >
       <ManagedList
         title="Members"
-        tools={<Adder name="Add a member" onClick={() => setOpen({ kind: 'member' })} />}
+        tools={<ActionButton name="Add a member" onClick={() => setOpen({ kind: 'member' })} />}
         load={members}
         rowsOf={({ data }) => data}
         columns={MEMBER_COLUMNS}
@@ -98,7 +88,7 @@ export function People() {
       />
       <ManagedList
         title="Teams"
-        tools={<Adder name="New team" onClick={() => setOpen({ kind: 'team' })} />}
+        tools={<ActionButton name="New team" onClick={() => setOpen({ kind: 'team' })} />}
         load={teams}
         rowsOf={({ data }) => data}
         columns={TEAM_COLUMNS}
@@ -119,21 +109,6 @@ export function People() {
       {open?.kind === 'role' && <MemberRole of={open.of} onDone={done} onClose={close} />}
       {open?.kind === 'team' && <NewTeam onDone={done} onClose={close} />}
     </Page>
-  );
-}
-
-interface AdderProps {
-  readonly name: string;
-  readonly onClick: () => void;
-  /** The main action of the screen. */
-  readonly isMain?: boolean;
-}
-
-export function Adder({ name, onClick, isMain = false }: AdderProps) {
-  return (
-    <button type="button" class={isMain ? 'main' : undefined} onClick={onClick}>
-      {name}
-    </button>
   );
 }
 

@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { curlCommand, type Refusal } from '../api.ts';
-import { dollars, duration, whole } from '../logic/format.ts';
+import { dollars, duration, spaced, whole } from '../logic/format.ts';
 import { Badge } from '../parts/figures.tsx';
 import { FormRefusal, TextField } from '../parts/form.tsx';
 import { Link } from '../parts/link.tsx';
@@ -143,7 +143,7 @@ function ReplyView({ reply, record, isBusy }: ReplyViewProps) {
             </dd>
             <dt>Cost</dt>
             <dd>
-              {dollars(record.total_cost, { exact: true })} <Badge>{record.billing_status.replace('_', ' ')}</Badge>
+              {dollars(record.total_cost, { exact: true })} <Badge>{spaced(record.billing_status)}</Badge>
             </dd>
           </>
         )}

@@ -2,21 +2,19 @@
 
 import { useState } from 'preact/hooks';
 import { type AnswerOf, call, curlCommand } from '../api.ts';
-import { dollars, quoted, relativeTime, whole } from '../logic/format.ts';
+import { dollars, quoted, spaced, whole } from '../logic/format.ts';
 import { DialogForm } from '../parts/dialog-form.tsx';
 import { Badge, type Tone } from '../parts/figures.tsx';
 import { FormRefusal, SelectField, TextField, useSubmit } from '../parts/form.tsx';
 import { ManagedList } from '../parts/managed-list.tsx';
 import { OVERLAP_DEFAULT, OverlapField } from '../parts/overlap-field.tsx';
-import { Page } from '../parts/page.tsx';
-import { type Column, numberColumn } from '../parts/table.tsx';
+import { ActionButton, Page } from '../parts/page.tsx';
+import { agoColumn, type Column, NamedCell, numberColumn } from '../parts/table.tsx';
 import { WindowTools } from '../parts/window-tools.tsx';
-import { now } from '../state/clock.ts';
 import { useRead } from '../state/load.ts';
 import { useAll } from '../state/pages.ts';
 import { tollgateCommands } from '../state/session.ts';
 import { period, windowQuery, zone } from '../state/view.ts';
-import { Adder } from './people.tsx';
 
 const PATH = '/v1/admin/active-org/provider-credentials';
 type Credential = AnswerOf<typeof PATH>['data'][number];
@@ -36,32 +34,21 @@ const COLUMNS: readonly Column<Credential>[] = [
   {
     name: 'Key',
     raw: ({ name }) => name,
-    show: ({ name, kind, fingerprint }) => (
-      <>
-        <span class="cell-main">{name}</span>
-        <span class="note">
-          {kind} · {fingerprint}
-        </span>
-      </>
-    ),
+    show: ({ name, kind, fingerprint }) => <NamedCell note={`${kind} · ${fingerprint}`}>{name}</NamedCell>,
   },
   {
     name: 'State',
     raw: ({ state }) => state,
     show: ({ state, state_reason: reason }) => (
       <>
-        <Badge tone={TONES[state]}>{state.replace('_', ' ')}</Badge>
+        <Badge tone={TONES[state]}>{spaced(state)}</Badge>
         {reason !== null && <span class="note">{reason}</span>}
       </>
     ),
   },
   { name: 'Tried', raw: ({ place }) => place, show: ({ place }) => `${place} the service` },
   { name: 'Fallback', raw: ({ fallback }) => fallback, isExtra: true },
-  {
-    name: 'Last use',
-    raw: ({ last_used_at: at }) => at,
-    show: ({ last_used_at: at }) => relativeTime(at, now.value.getTime()),
-  },
+  agoColumn('Last use', ({ last_used_at: at }) => at),
 ];
 
 /** Sorts keys in the order in which they are tried. The API lists them by creation, so that its pages are stable. */
@@ -92,7 +79,7 @@ export function ProviderKeys() {
       lead="Requests are served by your own contract with a provider. Secrets are sealed and never shown again."
       tools={
         <>
-          <Adder isMain name="Add a key" onClick={() => setDialog('new')} />
+          <ActionButton isMain name="Add a key" onClick={() => setDialog('new')} />
           <WindowTools withScope={false} />
         </>
       }
@@ -201,7 +188,7 @@ function NewCredential({ onDone, onClose }: CredentialDialogProps) {
       {template?.settings.map((setting) => (
         <TextField
           key={setting.name}
-          label={setting.name.replaceAll('_', ' ')}
+          label={spaced(setting.name)}
           value={settings[setting.name] ?? ''}
           onValue={(value) => setSettings({ ...settings, [setting.name]: value })}
           isRequired={setting.required}

@@ -68,7 +68,7 @@ export function GroupChart({ query, measure, title }: GroupChartProps) {
       show={show}
       exact={(index, at) => {
         const point = found[at]?.get(buckets[index] ?? '');
-        if (point === undefined) return measure === 'cost' ? '0' : '0';
+        if (point === undefined) return '0';
         return measure === 'cost' ? point.cost : String(VALUE[measure](point));
       }}
       axis={measure === 'cost' ? dollarTick : countTick}

@@ -7,10 +7,9 @@ import { DialogForm, SecretOnce } from '../parts/dialog-form.tsx';
 import { Badge, Stat, Stats } from '../parts/figures.tsx';
 import { Confirm, FormRefusal, TextField, useSubmit } from '../parts/form.tsx';
 import { Empty, Loaded } from '../parts/loaded.tsx';
-import { Card, Page } from '../parts/page.tsx';
+import { ActionButton, Card, Page } from '../parts/page.tsx';
 import { now } from '../state/clock.ts';
 import { useRead } from '../state/load.ts';
-import { Adder } from './people.tsx';
 
 const PATH = '/v1/admin/active-org/webhook';
 type Hook = AnswerOf<typeof PATH>['data'];
@@ -30,7 +29,7 @@ export function Webhook() {
       title="Webhook"
       lead="Your own server is told of each final charge, and of own provider keys that a provider refuses; signed."
       tools={
-        <Adder
+        <ActionButton
           isMain={isUnset}
           name={isUnset ? 'Set the address' : 'Change the address'}
           onClick={() => setOpen('set')}

@@ -44,6 +44,11 @@ function refusedLoad<T>(before: T | null, refusal: Refusal): Omit<Load<T>, 'relo
   return { data: isKept ? before : null, refusal: isKept ? null : refusal, isLoading: false };
 }
 
+/** For data that is loaded every few seconds: it is not dimmed during each load. */
+export function undimmed<L extends Load<unknown>>(load: L): L {
+  return { ...load, isLoading: load.data === null && load.isLoading };
+}
+
 /** Loads by one GET of the API. With the path null nothing is loaded. */
 export function useRead<P extends keyof paths>(path: P | null, options: RequestOptions = {}): Load<AnswerOf<P>> {
   const key = path === null ? null : addressOf(path, options);

@@ -1,7 +1,10 @@
-// Addresses and types of routing policies and guardrail policies in the API.
+// Routing policies and guardrail policies: their addresses and types in the API, and which one is open in the editor.
 
+import { computed } from '@preact/signals';
 import type { AnswerOf } from '../api.ts';
 import type { paths } from '../api-types';
+import { params, setParams } from './address.ts';
+import { mayLeave } from './drafts.ts';
 import type { Permission } from './session.ts';
 
 export const ROUTING_POLICY = '/v1/admin/routing/policies/{policyName}';
@@ -36,6 +39,17 @@ export const PLATFORM_OWNED: GuardrailOwner = {
   permission: 'platform.admin',
   paths: PLATFORM_PATHS as unknown as typeof ORGANIZATION_PATHS,
 };
+
+/** The value in the address, instead of a policy's name, that opens a new policy. No policy can have this name. */
+export const NEW_POLICY = '+';
+
+/** The name of the policy that the address opens in the editor; undefined if it opens none. */
+export const openedPolicy = computed(() => params.value['policy']);
+
+/** Opens a policy in the editor, or none for null, unless the person keeps a draft that would be lost. */
+export function openPolicy(name: string | null): void {
+  if (mayLeave()) setParams({ policy: name });
+}
 
 export type RoutingHistory = AnswerOf<typeof ROUTING_POLICY>['data'];
 export type RoutingDefinition = RoutingHistory['definition'];

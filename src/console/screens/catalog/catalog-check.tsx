@@ -2,10 +2,11 @@
 
 import { useState } from 'preact/hooks';
 import { type AnswerOf, call } from '../../api.ts';
+import { spaced } from '../../logic/format.ts';
 import { Badge, type Tone } from '../../parts/figures.tsx';
 import { FormRefusal, useSubmit } from '../../parts/form.tsx';
 import { Card } from '../../parts/page.tsx';
-import { type Column, Table } from '../../parts/table.tsx';
+import { type Column, NamedCell, Table } from '../../parts/table.tsx';
 
 type Checked = AnswerOf<'/v1/admin/catalog/check', 'post'>['data'];
 type Difference = Checked['differences'][number];
@@ -16,12 +17,7 @@ const COLUMNS: readonly Column<Difference>[] = [
   {
     name: 'What',
     raw: ({ kind, id }) => `${kind} ${id}`,
-    show: ({ kind, id }) => (
-      <>
-        <span class="cell-main">{id}</span>
-        <span class="note">{kind.replaceAll('_', ' ')}</span>
-      </>
-    ),
+    show: ({ kind, id }) => <NamedCell note={spaced(kind)}>{id}</NamedCell>,
   },
   {
     name: 'Change',

@@ -2,12 +2,12 @@
 
 import { useState } from 'preact/hooks';
 import { type AnswerOf, curlCommand } from '../../api.ts';
-import { duration, relativeTime, whole } from '../../logic/format.ts';
+import { duration, orNone, relativeTime, spaced, whole } from '../../logic/format.ts';
 import { Badge, type Tone } from '../../parts/figures.tsx';
 import { SelectField } from '../../parts/form.tsx';
 import { ManagedList } from '../../parts/managed-list.tsx';
 import { Page } from '../../parts/page.tsx';
-import { type Column, numberColumn } from '../../parts/table.tsx';
+import { agoColumn, type Column, NamedCell, numberColumn } from '../../parts/table.tsx';
 import { now } from '../../state/clock.ts';
 import { useRead } from '../../state/load.ts';
 import { CatalogCheck } from './catalog-check.tsx';
@@ -23,12 +23,7 @@ const providerColumns = (day: ProviderDayLoad): readonly Column<Provider>[] => [
   {
     name: 'Provider',
     raw: ({ id }) => id,
-    show: ({ id, base_url: address }) => (
-      <>
-        <span class="cell-main">{id}</span>
-        <span class="note">{address}</span>
-      </>
-    ),
+    show: ({ id, base_url: address }) => <NamedCell note={address}>{id}</NamedCell>,
   },
   {
     name: 'Health',
@@ -36,24 +31,14 @@ const providerColumns = (day: ProviderDayLoad): readonly Column<Provider>[] => [
     show: ({ health }) => (
       <>
         <Badge tone={TONES[health.status]}>{health.status}</Badge>
-        {health.last_failure !== null && <span class="note">{health.last_failure.replaceAll('_', ' ')}</span>}
+        {health.last_failure !== null && <span class="note">{spaced(health.last_failure)}</span>}
       </>
     ),
   },
   { name: 'Last 24 hours', raw: ({ id }) => id, show: ({ id }) => <DayStrip day={day} provider={id} /> },
   numberColumn('Answers in', ({ health }) => health.latency_ms, duration),
-  {
-    name: 'Last success',
-    raw: ({ health }) => health.last_success_at,
-    show: ({ health }) => relativeTime(health.last_success_at, now.value.getTime()),
-    isExtra: true,
-  },
-  {
-    name: 'Last failure',
-    raw: ({ health }) => health.last_failure_at,
-    show: ({ health }) => relativeTime(health.last_failure_at, now.value.getTime()),
-    isExtra: true,
-  },
+  agoColumn('Last success', ({ health }) => health.last_success_at, { isExtra: true }),
+  agoColumn('Last failure', ({ health }) => health.last_failure_at, { isExtra: true }),
   {
     name: 'Paused',
     raw: ({ health }) => health.pauses.length,
@@ -70,12 +55,7 @@ const MODEL_COLUMNS: readonly Column<Model>[] = [
   {
     name: 'Model',
     raw: ({ id }) => id,
-    show: ({ id, display_name: name }) => (
-      <>
-        <span class="cell-main">{id}</span>
-        <span class="note">{name}</span>
-      </>
-    ),
+    show: ({ id, display_name: name }) => <NamedCell note={name}>{id}</NamedCell>,
   },
   { name: 'Kind', raw: ({ kind }) => kind, isExtra: true },
   {
@@ -99,20 +79,9 @@ const PRICE_COLUMNS: readonly Column<Price>[] = [
     show: ({ version }) => <code>{version.slice(0, 10)}</code>,
     isExtra: true,
   },
-  { name: 'Input', raw: ({ price }) => price.input ?? null, show: ({ price }) => price.input ?? '–', isNumber: true },
-  {
-    name: 'Cached',
-    raw: ({ price }) => price.cached_input ?? null,
-    show: ({ price }) => price.cached_input ?? '–',
-    isNumber: true,
-    isExtra: true,
-  },
-  {
-    name: 'Output',
-    raw: ({ price }) => price.output ?? null,
-    show: ({ price }) => price.output ?? '–',
-    isNumber: true,
-  },
+  numberColumn('Input', ({ price }) => price.input, orNone),
+  numberColumn('Cached', ({ price }) => price.cached_input, orNone, { isExtra: true }),
+  numberColumn('Output', ({ price }) => price.output, orNone),
   {
     name: 'In use',
     raw: ({ present }) => String(present),

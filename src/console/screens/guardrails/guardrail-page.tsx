@@ -3,24 +3,21 @@
 
 import type { ComponentChildren } from 'preact';
 import { curlCommand } from '../../api.ts';
-import { moment, spaced, whole } from '../../logic/format.ts';
+import { spaced, whole } from '../../logic/format.ts';
 import { Badge, Stat, Stats } from '../../parts/figures.tsx';
 import { Loaded } from '../../parts/loaded.tsx';
 import { ManagedList } from '../../parts/managed-list.tsx';
-import { Page } from '../../parts/page.tsx';
-import { type Column, numberColumn } from '../../parts/table.tsx';
+import { ActionButton, Page } from '../../parts/page.tsx';
+import { type Column, momentColumn, NamedCell, numberColumn } from '../../parts/table.tsx';
 import { WindowTools } from '../../parts/window-tools.tsx';
-import { params, setParams } from '../../state/address.ts';
-import { mayLeave } from '../../state/drafts.ts';
+import { setParams } from '../../state/address.ts';
 import { type Load, useRead } from '../../state/load.ts';
 import type { GuardrailOwner, GuardrailPolicies, GuardrailPolicy, GuardrailReport } from '../../state/policies.ts';
-import { windowQuery, zone } from '../../state/view.ts';
-import { Adder } from '../people.tsx';
+import { NEW_POLICY, openedPolicy, openPolicy } from '../../state/policies.ts';
+import { windowQuery } from '../../state/view.ts';
 import { GuardrailEditor } from './guardrail-editor.tsx';
 import { TryOut } from './guardrail-try-out.tsx';
 
-/** The value in the address, instead of a policy's name, that opens a new policy. No policy can have this name. */
-const NEW = '+';
 type Found = GuardrailReport['data']['rows'][number];
 
 export const POLICY_COLUMNS: readonly Column<GuardrailPolicy>[] = [
@@ -28,12 +25,7 @@ export const POLICY_COLUMNS: readonly Column<GuardrailPolicy>[] = [
     name: 'Policy',
     raw: ({ name }) => name,
     show: ({ name, version, set_by: by }) => (
-      <>
-        <span class="cell-main">{name}</span>
-        <span class="note">
-          version {version}, set by the {by}
-        </span>
-      </>
+      <NamedCell note={`version ${version}, set by the ${by}`}>{name}</NamedCell>
     ),
   },
   {
@@ -51,12 +43,7 @@ export const POLICY_COLUMNS: readonly Column<GuardrailPolicy>[] = [
     ),
   },
   { name: 'Mode', raw: ({ mode }) => mode, isExtra: true },
-  {
-    name: 'Since',
-    raw: ({ created_at: at }) => at,
-    show: ({ created_at: at }) => moment(at, zone.value, false),
-    isExtra: true,
-  },
+  momentColumn('Since', ({ created_at: at }) => at),
 ];
 
 const FOUND_COLUMNS: readonly Column<Found>[] = [
@@ -75,22 +62,22 @@ interface GuardrailPageProps {
   readonly lead: string;
   /** `tollgate` commands that show the same. */
   readonly commands: readonly string[];
-  /** Renders the policies with whom they screen. `edited` is the name of the policy in the editor. */
-  readonly list: (policies: Load<GuardrailPolicies>, edited: string | undefined) => ComponentChildren;
+  /** Renders the policies with whom they screen. */
+  readonly list: (policies: Load<GuardrailPolicies>) => ComponentChildren;
 }
 
 export function GuardrailPage({ owner, title, lead, commands, list }: GuardrailPageProps) {
   const { permission, paths } = owner;
   const policies = useRead(paths.policies);
   const report = useRead(paths.report, { query: windowQuery.value });
-  const edited = params.value['policy'];
+  const opened = openedPolicy.value;
   return (
     <Page
       title={title}
       lead={lead}
       tools={
         <>
-          <Adder isMain name="New policy" onClick={() => openPolicy(NEW)} />
+          <ActionButton isMain name="New policy" onClick={() => openPolicy(NEW_POLICY)} />
           <WindowTools withScope={false} />
         </>
       }
@@ -109,17 +96,17 @@ export function GuardrailPage({ owner, title, lead, commands, list }: GuardrailP
           </Stats>
         )}
       </Loaded>
-      {list(policies, edited)}
-      {edited === undefined ? (
+      {list(policies)}
+      {opened === undefined ? (
         // Without a policy there is nothing to try out.
         (policies.data?.data ?? []).length > 0 && (
           <TryOut title="Try it" owner={owner} policies={policies.data?.data ?? []} />
         )
       ) : (
         <GuardrailEditor
-          key={edited}
+          key={opened}
           owner={owner}
-          name={edited === NEW ? null : edited}
+          name={opened === NEW_POLICY ? null : opened}
           onPublished={(name) => {
             policies.reload();
             setParams({ policy: name });
@@ -137,16 +124,4 @@ export function GuardrailPage({ owner, title, lead, commands, list }: GuardrailP
       />
     </Page>
   );
-}
-
-export function EditButton({ name, edited }: { readonly name: string; readonly edited: string | undefined }) {
-  return (
-    <button type="button" class="small" aria-pressed={name === edited} onClick={() => openPolicy(name)}>
-      Edit
-    </button>
-  );
-}
-
-function openPolicy(name: string | null): void {
-  if (mayLeave()) setParams({ policy: name });
 }

@@ -6,10 +6,11 @@ import { Badge } from '../../parts/figures.tsx';
 import { FormRefusal, useSubmit } from '../../parts/form.tsx';
 import { ManagedList } from '../../parts/managed-list.tsx';
 import type { Column } from '../../parts/table.tsx';
+import { EditButton } from '../../parts/versions.tsx';
 import { type Load, useRead } from '../../state/load.ts';
 import { type GuardrailPolicies, type GuardrailPolicy, ORGANIZATION_OWNED } from '../../state/policies.ts';
 import { tollgateCommands } from '../../state/session.ts';
-import { EditButton, GuardrailPage, POLICY_COLUMNS } from './guardrail-page.tsx';
+import { GuardrailPage, POLICY_COLUMNS } from './guardrail-page.tsx';
 
 const ASSIGNMENTS = '/v1/admin/active-org/guardrails/assignments';
 
@@ -20,18 +21,13 @@ export function Guardrails() {
       title="Guardrails"
       lead="What is blocked, masked, cloaked or flagged in requests and replies."
       commands={tollgateCommands('guardrail list')}
-      list={(policies, edited) => <PolicyList policies={policies} edited={edited} />}
+      list={(policies) => <PolicyList policies={policies} />}
     />
   );
 }
 
-interface ListProps {
-  readonly policies: Load<GuardrailPolicies>;
-  readonly edited: string | undefined;
-}
-
 /** The policies, with switches that let a policy screen everybody in the organization. */
-function PolicyList({ policies, edited }: ListProps) {
+function PolicyList({ policies }: { readonly policies: Load<GuardrailPolicies> }) {
   const assigned = useRead(ASSIGNMENTS);
   const { isBusy, refusal, run } = useSubmit<unknown>(() => assigned.reload());
   const everybody = assigned.data?.data.organization.policies ?? [];
@@ -59,7 +55,7 @@ function PolicyList({ policies, edited }: ListProps) {
                 {everybody.includes(name) ? 'Switch off' : 'Switch on'}
               </button>
             )}{' '}
-            {by === 'organization' && <EditButton name={name} edited={edited} />}
+            {by === 'organization' && <EditButton name={name} />}
           </>
         )}
         removal={{

@@ -4,8 +4,9 @@ import { call } from '../../api.ts';
 import { Badge } from '../../parts/figures.tsx';
 import { ManagedList } from '../../parts/managed-list.tsx';
 import type { Column } from '../../parts/table.tsx';
+import { EditButton } from '../../parts/versions.tsx';
 import { type GuardrailPolicy, PLATFORM_OWNED } from '../../state/policies.ts';
-import { EditButton, GuardrailPage, POLICY_COLUMNS } from './guardrail-page.tsx';
+import { GuardrailPage, POLICY_COLUMNS } from './guardrail-page.tsx';
 
 const COLUMNS: readonly Column<GuardrailPolicy>[] = [
   ...POLICY_COLUMNS,
@@ -23,7 +24,7 @@ export function PlatformGuardrails() {
       title="Platform guardrails"
       lead="What holds for all organizations (“floor”), or for those to which it is assigned. None can take it away."
       commands={['tollgate guardrail list']}
-      list={(policies, edited) => (
+      list={(policies) => (
         <ManagedList
           title="Policies"
           load={policies}
@@ -31,7 +32,7 @@ export function PlatformGuardrails() {
           columns={COLUMNS}
           permission={PLATFORM_OWNED.permission}
           empty="The platform screens nobody. A policy with “floor”: true screens every organization."
-          actions={({ name }) => <EditButton name={name} edited={edited} />}
+          actions={({ name }) => <EditButton name={name} />}
           removal={{
             verb: 'Remove',
             ask: ({ name }) => `The policy “${name}” is removed. One that screens somebody is not.`,

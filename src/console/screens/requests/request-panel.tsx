@@ -116,8 +116,7 @@ function RowFacts({ row }: { readonly row: RequestRow }) {
         {whole(row.tokens_completion)} out
       </Fact>
       <Fact name="Cost">
-        {row.cost === null ? 'none' : dollars(row.cost, { exact: true })}{' '}
-        <Badge>{row.billing_status.replace('_', ' ')}</Badge>
+        {row.cost === null ? 'none' : dollars(row.cost, { exact: true })} <Badge>{spaced(row.billing_status)}</Badge>
       </Fact>
       <Fact name="First byte">{duration(row.ttft_ms)}</Fact>
       <Fact name="Whole">{duration(row.latency_ms)}</Fact>

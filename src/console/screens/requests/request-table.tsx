@@ -1,33 +1,30 @@
 // The table of requests, whose rows open the panel of a request; and the latest requests, for the overview.
 
+import type { ComponentChildren } from 'preact';
 import { dollars, duration, moment, spaced, whole } from '../../logic/format.ts';
 import { Badge, type Tone } from '../../parts/figures.tsx';
 import { Link } from '../../parts/link.tsx';
 import { Loaded } from '../../parts/loaded.tsx';
 import { Card } from '../../parts/page.tsx';
-import { type Column, numberColumn, Table } from '../../parts/table.tsx';
+import { type Column, NamedCell, numberColumn, Table } from '../../parts/table.tsx';
 import { params, setParams } from '../../state/address.ts';
 import { type RequestRow, reportPermission, useReport } from '../../state/reports.ts';
 import { zone } from '../../state/view.ts';
 
-const REQUEST_COLUMNS: readonly Column<RequestRow>[] = [
+/** `opener` renders the link or button that opens a request. */
+const columnsWith = (opener: (id: string, text: string) => ComponentChildren): readonly Column<RequestRow>[] => [
   {
     name: 'When',
     raw: ({ created_at: at }) => at,
-    show: ({ id, created_at: at }) => (
-      <button type="button" class="link" onClick={() => setParams({ request: id })}>
-        {moment(at, zone.value)}
-      </button>
-    ),
+    show: ({ id, created_at: at }) => opener(id, moment(at, zone.value)),
   },
   {
     name: 'Model',
     raw: ({ model }) => model,
     show: ({ model, requested_model: requested, model_route: route }) => (
-      <>
-        <span class="cell-main">{model ?? requested ?? 'none'}</span>
-        {route !== null && <span class="note">auto{route.tier ? ` · ${route.tier}` : ''}</span>}
-      </>
+      <NamedCell note={route === null ? null : `auto${route.tier ? ` · ${route.tier}` : ''}`}>
+        {model ?? requested ?? 'none'}
+      </NamedCell>
     ),
   },
   { name: 'Status', raw: ({ status }) => status, show: (row) => <StatusBadge row={row} /> },
@@ -49,6 +46,17 @@ const REQUEST_COLUMNS: readonly Column<RequestRow>[] = [
   },
 ];
 
+const COLUMNS = columnsWith((id, text) => (
+  <button type="button" class="link" onClick={() => setParams({ request: id })}>
+    {text}
+  </button>
+));
+const LATEST_COLUMNS = columnsWith((id, text) => (
+  <Link to="requests" params={{ request: id }}>
+    {text}
+  </Link>
+));
+
 export function StatusBadge({ row: { status, error } }: { readonly row: Pick<RequestRow, 'status' | 'error'> }) {
   const tone: Tone =
     status === null ? 'warn' : status < 400 && error === null ? 'good' : status === 429 ? 'warn' : 'bad';
@@ -64,7 +72,7 @@ export function RequestTable({ rows }: { readonly rows: readonly RequestRow[] })
   return (
     <Table
       caption="Requests"
-      columns={REQUEST_COLUMNS}
+      columns={COLUMNS}
       rows={rows}
       keyOf={({ id }) => id}
       isSelected={({ id }) => id === params.value['request']}
@@ -84,27 +92,8 @@ export function LatestRequests() {
         isEmpty={({ data }) => data.length === 0}
         empty="No requests in this window."
       >
-        {({ data }) => (
-          <Table
-            caption="Latest requests"
-            columns={[
-              {
-                ...WHEN,
-                show: ({ id, created_at: at }) => (
-                  <Link to="requests" params={{ request: id }}>
-                    {moment(at, zone.value)}
-                  </Link>
-                ),
-              },
-              ...REQUEST_COLUMNS.slice(1),
-            ]}
-            rows={data}
-            keyOf={({ id }) => id}
-          />
-        )}
+        {({ data }) => <Table caption="Latest requests" columns={LATEST_COLUMNS} rows={data} keyOf={({ id }) => id} />}
       </Loaded>
     </Card>
   );
 }
-
-const WHEN: Column<RequestRow> = { name: 'When', raw: ({ created_at: at }) => at };

@@ -8,6 +8,7 @@ import { Card, Page } from '../../parts/page.tsx';
 import { WindowTools } from '../../parts/window-tools.tsx';
 import { params, setParams } from '../../state/address.ts';
 import { useEvery } from '../../state/every.ts';
+import { undimmed } from '../../state/load.ts';
 import { usePages } from '../../state/pages.ts';
 import {
   pathOf,
@@ -53,8 +54,6 @@ export function Requests() {
           if (isFollowed) setParams({ follow: null }, { isNewEntry: false });
           first.more.read?.();
         };
-  // Data that is loaded every few seconds is not dimmed during each load.
-  const shown = isFollowed && first.data !== null ? { ...first, isLoading: false } : first;
   return (
     <Page
       title="Requests"
@@ -81,7 +80,7 @@ export function Requests() {
       <GroupChart query={{ ...filters, group_by: 'status', top: 6 }} measure="requests" title="Requests by status" />
       <Card>
         <Loaded
-          load={shown}
+          load={isFollowed ? undimmed(first) : first}
           permission={reportScope.value.id === 'organization' ? 'org.admin' : reportPermission()}
           isEmpty={({ data }) => data.length === 0}
           empty={<p>No request matches. Take a filter away, or a longer window.</p>}

@@ -1,36 +1,28 @@
 // The list of routing policies with their tiers, and the editor of the one that is open.
 
 import { type AnswerOf, call, curlCommand } from '../../api.ts';
-import { moment, whole } from '../../logic/format.ts';
+import { moment, orNone, whole } from '../../logic/format.ts';
 import { Badge } from '../../parts/figures.tsx';
 import { ManagedList } from '../../parts/managed-list.tsx';
-import { Page } from '../../parts/page.tsx';
-import { type Column, numberColumn } from '../../parts/table.tsx';
-import { params, setParams } from '../../state/address.ts';
-import { mayLeave } from '../../state/drafts.ts';
+import { ActionButton, Page } from '../../parts/page.tsx';
+import { type Column, NamedCell, numberColumn } from '../../parts/table.tsx';
+import { EditButton } from '../../parts/versions.tsx';
+import { setParams } from '../../state/address.ts';
 import { useRead } from '../../state/load.ts';
+import { NEW_POLICY, openedPolicy, openPolicy } from '../../state/policies.ts';
 import { autoModel } from '../../state/session.ts';
 import { zone } from '../../state/view.ts';
-import { Adder } from '../people.tsx';
 import { PolicyEditor } from './policy-editor.tsx';
 
 const PATH = '/v1/admin/routing/policies';
 type Policy = AnswerOf<typeof PATH>['data'][number];
-
-/** The value in the address, instead of a policy's name, that opens a new policy. No policy can have this name. */
-const NEW = '+';
 
 const COLUMNS: readonly Column<Policy>[] = [
   {
     name: 'Policy',
     raw: ({ name }) => name,
     show: ({ name, version, created_at: at }) => (
-      <>
-        <span class="cell-main">{name}</span>
-        <span class="note">
-          version {version}, {moment(at, zone.value, false)}
-        </span>
-      </>
+      <NamedCell note={`version ${version}, ${moment(at, zone.value, false)}`}>{name}</NamedCell>
     ),
   },
   {
@@ -47,25 +39,20 @@ const COLUMNS: readonly Column<Policy>[] = [
     ),
   },
   { name: 'Classifier', raw: ({ definition }) => definition.classifier.model, isExtra: true },
-  {
-    name: 'Floor',
-    raw: ({ definition }) => definition.classifier.confidence_floor ?? null,
-    show: ({ definition }) => definition.classifier.confidence_floor ?? '–',
-    isNumber: true,
+  numberColumn('Confidence floor', ({ definition }) => definition.classifier.confidence_floor, orNone, {
     isExtra: true,
-  },
+  }),
   numberColumn('Organizations', ({ organizations }) => organizations, whole),
 ];
 
 export function Policies() {
   const policies = useRead(PATH);
-  const asked = params.value['policy'];
-  const open = (name: string | null) => mayLeave() && setParams({ policy: name });
+  const opened = openedPolicy.value;
   return (
     <Page
       title="Routing policies"
       lead={`Which models serve ${autoModel()}. Every change makes a version, which each record names.`}
-      tools={<Adder isMain name="New policy" onClick={() => open(NEW)} />}
+      tools={<ActionButton isMain name="New policy" onClick={() => openPolicy(NEW_POLICY)} />}
       commands={[curlCommand(PATH), 'tollgate routing replay --policy FILE --days 7', 'tollgate apply FILE']}
     >
       <ManagedList
@@ -75,11 +62,7 @@ export function Policies() {
         columns={COLUMNS}
         permission="platform.admin"
         empty={`No policy: ${autoModel()} is an unknown model.`}
-        actions={({ name }) => (
-          <button type="button" class="small" aria-pressed={name === asked} onClick={() => open(name)}>
-            Edit
-          </button>
-        )}
+        actions={({ name }) => <EditButton name={name} />}
         removal={{
           verb: 'Remove',
           ask: ({ name }) => `The policy “${name}” is removed; its versions stay for the records that name them.`,
@@ -88,16 +71,16 @@ export function Policies() {
           isFor: ({ organizations }) => organizations === 0,
         }}
       />
-      {asked !== undefined && policies.data !== null && (
+      {opened !== undefined && policies.data !== null && (
         <PolicyEditor
-          key={asked}
-          name={asked === NEW ? null : asked}
+          key={opened}
+          name={opened === NEW_POLICY ? null : opened}
           template={policies.data.data[0]?.definition ?? null}
           onPublished={(name) => {
             policies.reload();
             setParams({ policy: name });
           }}
-          onClose={() => open(null)}
+          onClose={() => openPolicy(null)}
         />
       )}
     </Page>

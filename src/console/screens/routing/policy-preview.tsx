@@ -2,6 +2,7 @@
 
 import { useState } from 'preact/hooks';
 import { type AnswerOf, call } from '../../api.ts';
+import { spaced } from '../../logic/format.ts';
 import { FormRefusal, useSubmit } from '../../parts/form.tsx';
 import { Card } from '../../parts/page.tsx';
 import { type Column, Table } from '../../parts/table.tsx';
@@ -67,7 +68,7 @@ function Seen({ preview }: { readonly preview: Preview['data'] }) {
     {
       name: 'Could serve',
       raw: ({ rejection }) => rejection,
-      show: ({ rejection }) => (rejection === null ? 'yes' : rejection.replaceAll('_', ' ')),
+      show: ({ rejection }) => (rejection === null ? 'yes' : spaced(rejection)),
     },
   ];
   return (

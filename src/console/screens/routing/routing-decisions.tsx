@@ -2,13 +2,13 @@
 // corrections by users.
 
 import { RateDot, TimeSpan } from '../../charts/cell-marks.tsx';
-import { dollars, duration, moment, percent, spaced, whole } from '../../logic/format.ts';
+import { dollars, duration, moment, percent, probability, spaced, whole } from '../../logic/format.ts';
 import { REASONS } from '../../logic/route-words.ts';
 import { Bar } from '../../parts/figures.tsx';
 import { Link } from '../../parts/link.tsx';
 import { Empty } from '../../parts/loaded.tsx';
 import { Card } from '../../parts/page.tsx';
-import { type Column, numberColumn, Table } from '../../parts/table.tsx';
+import { type Column, momentColumn, numberColumn, Table } from '../../parts/table.tsx';
 import type { Routing } from '../../state/reports.ts';
 import { zone } from '../../state/view.ts';
 import { ConfidenceChart } from './confidence-chart.tsx';
@@ -87,12 +87,11 @@ function Classifiers({ report: { classifiers } }: Props) {
     numberColumn('Calls', ({ calls }) => calls, whole),
     numberColumn('p50', ({ p50_ms: ms }) => ms, duration),
     numberColumn('p95', ({ p95_ms: ms }) => ms, duration),
-    {
-      name: 'Cost',
-      raw: ({ cost_usd: cost }) => cost,
-      show: ({ cost_usd: cost }) => (cost === null ? 'not known' : dollars(cost)),
-      isNumber: true,
-    },
+    numberColumn(
+      'Cost',
+      ({ cost_usd: cost }) => cost,
+      (cost) => (cost === null ? 'not known' : dollars(cost)),
+    ),
   ];
   return (
     <Card title="Classifiers">
@@ -108,18 +107,11 @@ function Classifiers({ report: { classifiers } }: Props) {
 const REJECTIONS_SHOWN = 10;
 
 export function Rejections({ report: { rejections } }: Props) {
-  const most = rejections.reduce((max, { count }) => Math.max(max, count), 1);
   const columns: Column<(typeof rejections)[number]>[] = [
     { name: 'Model', raw: ({ model }) => model },
     { name: 'Tier', raw: ({ tier }) => tier },
     { name: 'Why', raw: ({ reason }) => reason, show: ({ reason }) => spaced(reason) },
     numberColumn('Times', ({ count }) => count, whole),
-    {
-      name: '',
-      raw: ({ count }) => count,
-      show: ({ count }) => <Bar share={count / most} series={2} />,
-      isExtra: true,
-    },
   ];
   const first = [...rejections].sort((one, other) => other.count - one.count).slice(0, REJECTIONS_SHOWN);
   return (
@@ -127,7 +119,7 @@ export function Rejections({ report: { rejections } }: Props) {
       {first.length === 0 ? (
         <Empty>No candidate was passed over.</Empty>
       ) : (
-        <Table caption="Passed over" columns={columns.filter(({ name }) => name !== '')} rows={first} />
+        <Table caption="Passed over" columns={columns} rows={first} />
       )}
     </Card>
   );
@@ -146,12 +138,7 @@ export function PolicyVersions({ report }: Props) {
       show: ({ policy, version }) => `${policy}, version ${version}`,
     },
     numberColumn('Requests', ({ requests }) => requests, whole),
-    {
-      name: 'First use',
-      raw: ({ first_used_at: at }) => at,
-      show: ({ first_used_at: at }) => moment(at, zone.value, false),
-      isExtra: true,
-    },
+    momentColumn('First use', ({ first_used_at: at }) => at),
     {
       name: 'In the window',
       raw: ({ last_used_at: at }) => at,
@@ -234,13 +221,7 @@ function RecentCorrections({ report: { recent_corrections: recent } }: Props) {
       show: ({ model, tier, escalated }) => `${model}${tier ? ` (${tier})` : ''}${escalated ? ', one up' : ''}`,
     },
     { name: 'Kind', raw: ({ task }) => task, show: ({ task }) => task || '–' },
-    {
-      name: 'Probability',
-      raw: ({ probability }) => probability,
-      show: ({ probability }) => (probability === null ? '–' : probability.toFixed(2)),
-      isNumber: true,
-      isExtra: true,
-    },
+    numberColumn('Probability', ({ probability: value }) => value, probability, { isExtra: true }),
   ];
   return (
     <Card title="Latest corrections" class="wide" note="Follow-ups that said the answer before was wrong.">

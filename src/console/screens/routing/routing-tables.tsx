@@ -1,7 +1,7 @@
 // The tables of the routing report by tier, by model and by kind of work.
 
 import { HeatCell } from '../../charts/cell-marks.tsx';
-import { asFloat, dollars, duration, percent, whole } from '../../logic/format.ts';
+import { asFloat, dollars, duration, percent, probability, whole } from '../../logic/format.ts';
 import { Bar } from '../../parts/figures.tsx';
 import { Link } from '../../parts/link.tsx';
 import { Empty } from '../../parts/loaded.tsx';
@@ -23,13 +23,7 @@ function metricColumns<Row extends Metrics>(): Column<Row>[] {
     numberColumn('Saved', ({ savings_usd: saved }) => saved, dollars, { isExtra: true }),
     numberColumn('p95', ({ p95_latency_ms: ms }) => ms, duration, { isExtra: true }),
     numberColumn('Errors', ({ error_rate: rate }) => rate, percent, { isExtra: true }),
-    {
-      name: 'Confidence',
-      raw: ({ avg_confidence: value }) => value,
-      show: ({ avg_confidence: value }) => (value === null ? '–' : value.toFixed(2)),
-      isNumber: true,
-      isExtra: true,
-    },
+    numberColumn('Confidence', ({ avg_confidence: value }) => value, probability, { isExtra: true }),
     numberColumn('Escalated', ({ escalated }) => escalated, whole, { isExtra: true }),
   ];
 }

@@ -1,4 +1,5 @@
-// The table of a policy's versions, from which one is taken into the editor; and the list of what a draft changes.
+// What every policy has beside its editor: the button that opens it, the table of its versions, from which one is taken
+// into the editor, and the list of what a draft changes.
 
 import { changesOf } from '../logic/changes.ts';
 import { moment } from '../logic/format.ts';

@@ -5,7 +5,7 @@ import { type AnswerOf, call, curlCommand } from '../api.ts';
 import { dollars } from '../logic/format.ts';
 import { DialogForm } from '../parts/dialog-form.tsx';
 import { Badge } from '../parts/figures.tsx';
-import { Confirm, SelectField, TextField } from '../parts/form.tsx';
+import { Confirm, NAME_HINT, SelectField, TextField } from '../parts/form.tsx';
 import { Link } from '../parts/link.tsx';
 import { ManagedList } from '../parts/managed-list.tsx';
 import { ActionButton, Page } from '../parts/page.tsx';
@@ -166,7 +166,7 @@ function NewOrganization({ onDone, onClose }: DialogProps) {
       onDone={onDone}
       onClose={onClose}
     >
-      <TextField label="Slug" value={slug} onValue={setSlug} isRequired hint="Small letters, digits and dashes." />
+      <TextField label="Slug" value={slug} onValue={setSlug} isRequired hint={NAME_HINT} />
       <TextField label="Name" value={name} onValue={setName} />
       <TextField label="First owner’s e-mail" type="email" value={owner} onValue={setOwner} />
       <SelectField

@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks';
 import { type AnswerOf, call, curlCommand } from '../api.ts';
 import { quoted } from '../logic/format.ts';
 import { DialogForm } from '../parts/dialog-form.tsx';
-import { SelectField, TextField } from '../parts/form.tsx';
+import { NAME_HINT, SelectField, TextField } from '../parts/form.tsx';
 import { Link } from '../parts/link.tsx';
 import { ManagedList } from '../parts/managed-list.tsx';
 import { ActionButton, Page } from '../parts/page.tsx';
@@ -150,7 +150,7 @@ function NewTeam({ onDone, onClose }: DialogProps) {
   const send = () => call('post', '/v1/admin/active-org/teams', { body });
   return (
     <DialogForm title="New team" verb="Make it" send={send} onDone={onDone} onClose={onClose}>
-      <TextField label="Slug" value={slug} onValue={setSlug} isRequired hint="Small letters, digits and dashes." />
+      <TextField label="Slug" value={slug} onValue={setSlug} isRequired hint={NAME_HINT} />
       <TextField label="Name" value={name} onValue={setName} />
     </DialogForm>
   );

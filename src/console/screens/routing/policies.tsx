@@ -12,7 +12,7 @@ import { useRead } from '../../state/load.ts';
 import { NEW_POLICY, openedPolicy, openPolicy } from '../../state/policies.ts';
 import { autoModel } from '../../state/session.ts';
 import { zone } from '../../state/view.ts';
-import { PolicyEditor } from './policy-editor.tsx';
+import { RoutingPolicyEditor } from './policy-editor.tsx';
 
 const PATH = '/v1/admin/routing/policies';
 type Policy = AnswerOf<typeof PATH>['data'][number];
@@ -72,7 +72,7 @@ export function Policies() {
         }}
       />
       {opened !== undefined && policies.data !== null && (
-        <PolicyEditor
+        <RoutingPolicyEditor
           key={opened}
           name={opened === NEW_POLICY ? null : opened}
           template={policies.data.data[0]?.definition ?? null}

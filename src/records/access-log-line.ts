@@ -1,27 +1,30 @@
-// A line of the access log: what is told of an ended execution, and in which files. jobs writes them, `tollgate logs`
-// reads them.
+// The access log: the fields of its lines, one line for each ended execution, and the names of its files. jobs writes
+// the lines; `tollgate logs` reads them.
 
 import { join } from 'node:path';
 import type { TerminalRecord } from './execution-record.ts';
 
-/** How many files there are at most, the present one included. */
+/** The most files that the log has, including the one that is being written. */
 export const ACCESS_LOG_FILES = 5;
 const PICO_USD_PER_USD_DIGITS = 12;
-/** What a terminal or a reader of lines acts upon, and JSON lets stand: a client may ask for a model by any text. */
-const LEFT_BY_JSON = /[\u007f-\u009f\u2028\u2029]/g;
+/**
+ * Control characters and line separators that JSON.stringify does not escape. A client chooses the text of
+ * `requested_model`, and a terminal or a line reader would act on such a character.
+ */
+const CONTROLS_UNESCAPED_BY_JSON = /[\u007f-\u009f\u2028\u2029]/g;
 
 export interface AccessLogEntry {
-  /** When it ended, ISO 8601. */
+  /** When the execution ended, ISO 8601. */
   readonly time: string;
   readonly id: string;
   readonly api: string;
-  /** As the client wrote it. */
+  /** The model as the client wrote it. */
   readonly requested_model: string;
   readonly model: string;
   /** null: no provider was called. */
   readonly provider: string | null;
   readonly streamed: boolean;
-  /** null: the client left before one was sent. */
+  /** HTTP status that the client got; null: the client left before a status was sent. */
   readonly status: number | null;
   readonly error: string | null;
   readonly outcome: string;
@@ -29,10 +32,10 @@ export interface AccessLogEntry {
   readonly ttft_ms: number | null;
   readonly tokens_prompt: number | null;
   readonly tokens_completion: number | null;
-  /** US dollars, as a decimal string; null: not billed, or not known. */
+  /** What the wallet pays, in US dollars as a decimal string; null: not billed, or not known. */
   readonly cost: string | null;
   readonly billing_status: string;
-  /** Calls of providers. */
+  /** The number of calls to providers. */
   readonly attempts: number;
   readonly tier: string | null;
   readonly guardrail: string | null;
@@ -43,7 +46,7 @@ export interface AccessLogEntry {
   readonly client_request_id: string | null;
 }
 
-/** `age` 0: the one that is written. */
+/** The path of a log file. `age` 0 is the file that is being written; higher ages are older files. */
 export function accessLogFile(dataDirectory: string, age: number): string {
   return join(dataDirectory, age === 0 ? 'access.jsonl' : `access.${age}.jsonl`);
 }
@@ -76,14 +79,14 @@ export function accessLogLine(record: TerminalRecord): string {
     api_key_id: record.apiKeyId,
     client_request_id: record.clientRequestId,
   };
-  return `${JSON.stringify(entry).replaceAll(LEFT_BY_JSON, escaped)}\n`;
+  return `${JSON.stringify(entry).replaceAll(CONTROLS_UNESCAPED_BY_JSON, escaped)}\n`;
 }
 
 function escaped(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 
-/** Of pico-dollars, written as digits: no float touches an amount. */
+/** Converts pico-dollars to dollars on the digits alone: no float touches an amount. */
 function dollarsOf(pico: string): string {
   const digits = pico.padStart(PICO_USD_PER_USD_DIGITS + 1, '0');
   const fraction = digits.slice(-PICO_USD_PER_USD_DIGITS).replace(/0+$/, '');

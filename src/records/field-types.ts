@@ -1,11 +1,11 @@
-// What the value of a record's field can be. Its kind decides how the spool, Postgres, ClickHouse and the listings have
-// it; the row of a field (fields.ts) names one of these.
+// The types of record fields. Each row of the table in fields.ts names one of them. The type's kind decides how the
+// spool, Postgres, ClickHouse and the listings represent the value.
 
 import type { ScreeningReport } from '../domain/guardrails/screening-report.ts';
 import type { ModelRoute } from '../domain/routing/model-route.ts';
 import type { Usage } from '../domain/usage/usage.ts';
 
-/** The most that is kept of a client's label. */
+/** A longer client request id is refused. */
 export const CLIENT_REQUEST_ID_LENGTH_MAX = 255;
 
 export type Kind =
@@ -26,9 +26,9 @@ export type Kind =
   | 'attempts'
   | 'route';
 
-/** Members that say nothing are absent. */
+/** Members with nothing to report are absent. */
 export interface RecordedDetails {
-  /** A part of the tokens written to the cache: those that are kept for an hour. */
+  /** How many of the tokens written to the cache are kept there for an hour. */
   readonly cache_write_1h_tokens?: number;
   readonly service_tier?: string;
   readonly speed?: string;
@@ -36,44 +36,44 @@ export interface RecordedDetails {
   readonly input_audio_tokens?: number;
   readonly cached_audio_tokens?: number;
   readonly output_audio_tokens?: number;
-  /** Dollars that the provider has asked for, where they were charged. */
+  /** The cost that the provider reported, in dollars; absent unless that cost was charged. */
   readonly reported_cost_usd?: string;
-  /** Of tools that the provider ran; null: the reply does not say how many. */
+  /** Calls of each tool that the provider ran; null: the reply does not say how many. */
   readonly calls?: Readonly<Record<string, number | null>>;
 }
 
-/** So many own keys that could not serve a request are in its record, the first ones. */
+/** A record lists at most this many own keys that could not serve the request: the first ones. */
 export const OWN_FAILURES_MAX = 64;
 
 /** Why an organization's own key could not serve a request. */
 export interface RecordedKeyFailure {
   readonly credential_id: string;
   readonly reason: string;
-  /** Of the provider's answer; null: there was none. */
+  /** HTTP status of the provider's answer; null: the provider did not answer. */
   readonly status: number | null;
 }
 
-/** One call of a provider for a request that several were called for. */
+/** One call to a provider, for a request that needed several calls. */
 export interface RecordedAttempt {
   readonly provider: string;
-  /** The organization's own key that it was called with; absent: the service's. */
+  /** The organization's own key that the call was made with; absent: the service's key. */
   readonly credential_id?: string;
-  /** When it was called, and when the next one was, in milliseconds since the request was received. */
+  /** When the call began, in milliseconds since the request was received. */
   readonly started_ms: number;
-  /** null: the reply is this one's. */
+  /** When the call was given up for the next one, on the same scale; null: this call is the last. */
   readonly ended_ms: number | null;
-  /** Why it was given up; null: it was not. */
+  /** Why the call was given up; null: this call is the last. */
   readonly cause: string | null;
-  /** Of the provider's answer; null: there was none, or it is the request's own. */
+  /** HTTP status of the provider's answer; null: there was no answer, or this call is the last. */
   readonly status: number | null;
 }
 
 export interface ValueType<Value> {
   readonly kind: Kind;
   readonly isNullable: boolean;
-  /** Of a text that is one of few; null: any. */
+  /** The values that a text can have; null: any text. */
   readonly words: readonly string[] | null;
-  /** Never there: it carries the type of the value. */
+  /** Never set at run time: the member carries the TypeScript type of the value. */
   readonly value?: Value;
 }
 
@@ -106,12 +106,12 @@ export function nullable<Value>(of: ValueType<Value>): ValueType<Value | null> {
   return { ...of, isNullable: true };
 }
 
-/** A text of which any value of `Word` may come; nothing that reads records depends on which there are. */
+/** A text of the type `Word`. Readers of records accept other values too, which a newer version may write. */
 export function word<Word extends string>(): ValueType<Word> {
   return type('text');
 }
 
-/** A text whose few values are part of the API. */
+/** A text whose values are listed in the API. */
 export function oneOf<Word extends string>(...words: readonly Word[]): ValueType<Word> {
   return { ...type<Word>('text'), words };
 }

@@ -1,5 +1,5 @@
-// The generation record of spec 2.1 as JSON text, made from the table of fields. Money is written as exact JSON
-// numbers, so the text is put together here and not by JSON.stringify.
+// Renders the generation record of spec 2.1 as JSON, from the table of fields. Amounts are exact JSON numbers, which
+// JSON.stringify cannot write, so the text is assembled here.
 
 import { formatUsdJsonNumber } from '../domain/money/format.ts';
 import { picoUsd } from '../domain/money/pico-usd.ts';
@@ -15,26 +15,26 @@ type ShownCount = {
     : never;
 }[keyof typeof USAGE_FIELDS];
 
-/** What storage knows of an execution: amounts as a record has them; null where it is not known. */
+/** What storage knows of an execution. Amounts are pico-dollars as in a record; null: not known. */
 export type Generation = { readonly [Name in ShownField]: ValueOf<Name> } & {
   readonly [Name in ShownCount]: number | null;
 } & {
-  /** The virtual model that the request named; null: it named the model that serves, or an alias of it. */
+  /** The virtual model that the request named; null: the request named the serving model or an alias of it. */
   readonly virtualModel: string | null;
-  /** False: it was refused before a provider was chosen. */
+  /** False: the request was refused before a provider was chosen. */
   readonly hasProvider: boolean;
 };
 
 export interface ShownValue {
   readonly field: ShownField | ShownCount;
-  /** Its name in the generation record. */
+  /** The field's name in the generation record. */
   readonly shownAs: string;
   readonly kind: Kind;
   /** Column of `generations`. */
   readonly column: string;
 }
 
-/** What is shown, in this order. */
+/** The members of the generation record, in order. */
 export const SHOWN: readonly ShownValue[] = FIELD_ROWS.flatMap(([field, { type, places }]): ShownValue[] => {
   if (type.kind === 'usage')
     return USAGE_ROWS.flatMap(([count, { generation, postgres }]) =>
@@ -48,8 +48,8 @@ export const SHOWN: readonly ShownValue[] = FIELD_ROWS.flatMap(([field, { type, 
 });
 
 /**
- * A count or cost that is not known is left out: missing means unavailable, not zero (spec 2.1). `model` is the one
- * that was requested; where that is the virtual model, `routed_model` beside it is the one that served.
+ * An unknown count or cost is left out: missing means unavailable, not zero (spec 2.1). For a request for the virtual
+ * model, `model` is the virtual model and `routed_model` the model that served.
  */
 export function renderGeneration(generation: Generation): string {
   const members: string[] = [];
@@ -69,7 +69,7 @@ export function renderGeneration(generation: Generation): string {
   return `{${members.join(',')}}`;
 }
 
-/** What is not billed costs its customer nothing, and that is known, as of what was cancelled. */
+/** The charge in pico-dollars; null: not known. An execution that is not billed is known to cost its customer 0. */
 export function knownCharge({ charge, billingStatus }: Pick<Generation, 'charge' | 'billingStatus'>): string | null {
   return charge ?? (billingStatus === 'not_billed' ? '0' : null);
 }

@@ -1,46 +1,49 @@
-// The records of one tick of the event loop, put together as the bytes that the spool writes: frames, each with room
-// before it for the spool's header, in memory that is used again for later batches.
+// Encodes the records of one tick of the event loop as the bytes that the spool writes: frames, each with room before
+// it for the spool's header. The memory of a batch is reused for later batches.
 
 import { Buffer } from 'node:buffer';
 import type { ExecutionEnd, ExecutionRecord, ExecutionStart } from './execution-record.ts';
 import { decodeFrame, OpenFrame } from './record-codec.ts';
 
-/** Room before each frame. */
+/** Bytes left free before each frame for the spool's header. */
 export const FRAME_HEADROOM_BYTES = 8;
 /**
- * One damaged byte loses the whole frame, so most frames are no longer than what a disk loses at once, a page. More
- * records than that would save little more by sharing a dictionary.
+ * The most records of a frame. One damaged byte loses the whole frame, so most frames are no longer than a page, which
+ * is what a disk loses at once. Longer frames would save little more by sharing a dictionary.
  */
 export const FRAME_RECORDS = 24;
-/** Of a frame behind its headroom. A reader takes a longer one for damage. */
+/** The longest frame, without its headroom. A reader treats a longer frame as damage. */
 export const FRAME_BYTES_MAX = 1 << 20;
 
 const MEMORY_BYTES = 65_536;
-/** With less than this left, the next batch gets other memory, so that one tick of a busy loop need not grow it. */
+/**
+ * With less than this left, the next batch gets other memory. More than this is enough for one tick of a busy loop, so
+ * a batch rarely has to grow.
+ */
 const ROOM_BYTES = 16_384;
-/** A UTF-16 code unit in UTF-8. */
+/** The most bytes that one UTF-16 code unit takes in UTF-8. */
 const UNIT_BYTES_MAX = 3;
 const NONE: ReadonlyMap<number, Error> = new Map();
 
 export class RecordBatch {
-  /** Where the frames lie; another buffer once it has grown. */
+  /** The memory of the frames. Growing replaces the buffer. */
   bytes: Buffer = Buffer.allocUnsafeSlow(MEMORY_BYTES);
-  /** The offset before the first frame. */
+  /** The offset of the first frame's headroom. */
   start = 0;
-  /** The offset after each frame that is ended. */
+  /** The end offset of each finished frame. */
   ends: number[] = [];
-  /** How many records there are in all. */
+  /** The number of appended records, including those of the open frame and refused ones. */
   records = 0;
-  /** Those that lie in none of the frames that are ended, since none could hold them: by their place, and why. */
+  /** Records that no frame could hold: the error by the record's index in the batch. */
   refused: ReadonlyMap<number, Error> = NONE;
-  /** How many records lie before each of `ends`. */
+  /** For each of `ends`, how many records were appended up to there, refused ones included. */
   private recordsBefore: number[] = [];
   /** The frame that is being put together; null: none is. */
   private frame: OpenFrame | null = null;
-  /** Where the frames end so far. */
+  /** The end offset of the last finished frame. */
   private end = 0;
 
-  /** The record of a start, or with `end` that of an end. Nothing of it is in the batch where this throws. */
+  /** Appends an admitted record, or a terminal one if `end` is given. If it throws, the record is not in the batch. */
   append(start: ExecutionStart, end: ExecutionEnd | null): void {
     if (this.frame?.records === FRAME_RECORDS) this.endFrame();
     this.frame ??= new OpenFrame(start.admittedAtMs);
@@ -48,7 +51,10 @@ export class RecordBatch {
     this.records += 1;
   }
 
-  /** The next record begins a frame. A frame that would be too long, or cannot be written, becomes one a record. */
+  /**
+   * Finishes the open frame. A frame that is too long, or cannot be written, is split into one frame for each record;
+   * records that still fail are `refused`.
+   */
   endFrame(): void {
     const { frame } = this;
     if (frame === null) return;
@@ -75,22 +81,22 @@ export class RecordBatch {
     return this.put(frame, place + 1);
   }
 
-  /** How many records lie in the first so many frames, with those that are refused before them. */
+  /** How many records were appended up to the end of the first `frames` frames, refused ones included. */
   recordsIn(frames: number): number {
     return this.recordsBefore[frames - 1] ?? 0;
   }
 
-  /** Whether the next batch has room behind this one. */
+  /** Whether the next batch fits into the memory after this one. */
   get hasRoom(): boolean {
     return this.bytes.length - this.end >= ROOM_BYTES;
   }
 
-  /** Makes the batch empty; its frames may be overwritten. */
+  /** Empties the batch. Its frames will be overwritten. */
   clear(): void {
     this.beginAt(0);
   }
 
-  /** Makes the batch empty; its frames stay as they lie, and what comes next lies behind them. */
+  /** Empties the batch. Its frames stay in memory, and new frames go after them. */
   continueBehind(): void {
     this.beginAt(this.end);
   }
@@ -105,7 +111,7 @@ export class RecordBatch {
     this.end = start;
   }
 
-  /** null: it lies behind the others, and ends where so many records are before it; else why it does not. */
+  /** Adds a frame, up to whose end `recordsBefore` records were appended; returns null, or why it cannot be added. */
   private put(frame: OpenFrame, recordsBefore: number): Error | null {
     const end = this.write(frame);
     if (typeof end !== 'number') return end;
@@ -115,7 +121,7 @@ export class RecordBatch {
     return null;
   }
 
-  /** Where it ends. */
+  /** Writes a frame after the others and returns its end offset, or why it cannot be written. */
   private write(frame: OpenFrame): number | Error {
     let text: string;
     try {

@@ -1,15 +1,15 @@
-// How records lie in a frame of the spool: a JSON array of an instant, dictionary entries and records, made from the
-// table of fields.
+// Encodes and decodes the records of a spool frame: a JSON array of an instant, dictionary entries and records, made
+// from the table of fields.
 //
-//   [ 1795183858776,                                    what the frame's instants are told from, in milliseconds
+//   [ 1795183858776,                                    the frame's origin: other instants are offsets from it, in ms
 //     ["caller", ...], ["deployment", ...],             entry 0, entry 1
-//     [0, 1, ...start, {...optional}],                  an admitted one: its caller and its deployment, by number
+//     [0, 1, ...start, {...optional}],                  an admitted record: numbers of its caller and deployment
 //     ["ending", ...],                                  entry 2
-//     [0, 1, ...start, 2, ...end, {...optional}], ... ] the end of one: its ending by number, too
+//     [0, 1, ...start, 2, ...end, {...optional}], ... ] a terminal record: it has the number of its ending too
 //
-// A record refers to entries before it in its own frame. Values are in the order of the table; those of optional fields
-// are in an object behind the rest, by name, which is left out when there are none. Every request writes two records,
-// and what many of them say alike is most of their bytes.
+// A record refers to earlier entries of its own frame. Values are in the order of the table. The values of optional
+// fields are in an object after the others, by name; a record without optional values has no such object. Every request
+// writes two records, and most of their bytes would repeat values of other records, so the dictionary makes them short.
 
 import type { ExecutionEnd, ExecutionRecord, ExecutionStart } from './execution-record.ts';
 import { FIELD_ROWS, FIELDS, type FieldName, type Part, USAGE_ROWS, type UsageCount } from './fields.ts';
@@ -33,16 +33,16 @@ const END_NAMES = namesOf('end', false);
 const OPTIONAL_END_NAMES = namesOf('end', true);
 const OPTIONAL_NAMES = [...OPTIONAL_START_NAMES, ...OPTIONAL_END_NAMES];
 
-/** Entries and references before the values of the start, and before those of the end. */
+/** The layout of a record: two references, the values of the start, one reference, the values of the end. */
 const START_AT = 2;
 const ENDING_AT = START_AT + START_NAMES.length;
 const END_AT = ENDING_AT + 1;
 const TERMINAL_LENGTH = END_AT + END_NAMES.length;
 
 /**
- * Makes a function from an expression over its parameters. What writes a record is composed from the table in this way,
- * once, and is then the code that a person would write for these fields: a loop over their names takes twice as long
- * (`benchmarks/micro/records.bench.ts`).
+ * Makes a function from an expression over its parameters. Readers and writers of records are compiled from the table
+ * once, and are then the code that a person would write for these fields. A loop over the field names takes twice as
+ * long (`benchmarks/micro/records.bench.ts`).
  */
 function compile<Compiled>(parameters: string, expression: string): Compiled {
   // oxlint-disable-next-line typescript/no-implied-eval -- only names of the table above are in it
@@ -52,7 +52,7 @@ function compile<Compiled>(parameters: string, expression: string): Compiled {
   return made(isAbsent);
 }
 
-/** The values of these fields as they lie in the frame. An instant is told from the frame's own, `originMs`. */
+/** Source text of the values of these fields in the frame. An instant is stored as its offset from `originMs`. */
 function itemsOf(part: 'start' | 'end', names: readonly FieldName[]): string {
   const items = names.map((name) => {
     const value = `${part}.${name}`;
@@ -80,7 +80,7 @@ const terminalItem: ItemOf = compile(
   'originMs, caller, deployment, start, ending, end',
   `[caller, deployment, ${itemsOf('start', START_NAMES)}, ending, ${itemsOf('end', END_NAMES)}]`,
 );
-/** What a record has of these optional fields, with those of `others`; null: none. */
+/** Returns `others` with the optional fields of `names` that a record has; null: neither has any. */
 const membersOf = (names: readonly FieldName[]): ((values: Values, others: Values | null) => Values | null) => {
   const statements = names.map((name) => {
     const value = `one.${name}`;
@@ -97,7 +97,7 @@ function isAbsent(value: unknown): boolean {
   return value == null || value === false || (Array.isArray(value) && value.length === 0);
 }
 
-/** What entries of one part have, and when two are the same. */
+/** How entries of one part are written, and when two of them are equal. */
 interface EntryKind {
   readonly itemOf: (values: Values) => unknown[];
   readonly isSame: (one: Values, other: Values) => boolean;
@@ -112,7 +112,7 @@ const CALLER = entryKind('caller');
 const DEPLOYMENT = entryKind('deployment');
 const ENDING = entryKind('ending');
 
-/** The entries of one part that a frame has so far. */
+/** The dictionary entries of one part in an open frame. */
 class Dictionary {
   private readonly kind: EntryKind;
   private readonly entries: { readonly values: Values; readonly number: number }[] = [];
@@ -121,7 +121,7 @@ class Dictionary {
     this.kind = kind;
   }
 
-  /** null: it has no entry with these values. The latest is the likeliest. */
+  /** The number of the entry with these values; null: none has them. The latest entry is the likeliest. */
   numberOf(values: Values): number | null {
     const { entries, kind } = this;
     for (let index = entries.length - 1; index >= 0; index--) {
@@ -131,7 +131,7 @@ class Dictionary {
     return null;
   }
 
-  /** The entry as it lies in the frame. */
+  /** Adds an entry and returns its item in the frame. */
   add(values: Values, number: number): unknown[] {
     this.entries.push({ values, number });
     return this.kind.itemOf(values);
@@ -139,8 +139,8 @@ class Dictionary {
 }
 
 /**
- * A frame that is being put together: its items so far, and its dictionary. It becomes text all at once: a text that is
- * added up record by record costs twice as much and ten times the memory.
+ * A frame that is being put together: its items so far, and its dictionary. The frame is turned into text all at once,
+ * because a text that grows record by record costs twice as much time and ten times the memory.
  */
 export class OpenFrame {
   records = 0;
@@ -151,15 +151,13 @@ export class OpenFrame {
   private readonly endings = new Dictionary(ENDING);
   private entryCount = 0;
 
-  /** `originMs`: near the instants of its records. */
+  /** `originMs`: an instant near those of the records, so that their offsets are short. */
   constructor(originMs: number) {
     this.originMs = originMs;
     this.items = [originMs];
   }
 
-  /**
-   * A record of a start, or with `end` that of an end, behind the dictionary entries that the frame does not have yet.
-   */
+  /** Adds an admitted record, or a terminal one if `end` is given, after the dictionary entries that it needs first. */
   add(start: ExecutionStart, end: ExecutionEnd | null): void {
     const { originMs } = this;
     const startValues = start as unknown as Values;
@@ -181,7 +179,7 @@ export class OpenFrame {
     this.records += 1;
   }
 
-  /** The number of the entry with these values, which is added if it is new. */
+  /** Returns the number of the entry with these values, and adds the entry if the frame lacks it. */
   private refer(dictionary: Dictionary, values: Values): number {
     const known = dictionary.numberOf(values);
     if (known !== null) return known;
@@ -194,10 +192,10 @@ export class OpenFrame {
   }
 }
 
-/** An entry or a record as it lies in the frame. */
+/** An entry or a record in its array form. */
 type Item = readonly unknown[];
 
-/** The records of a frame that is parsed; null when it is none that this version knows. */
+/** Returns the records of a frame, given as parsed JSON; null: this version cannot read the frame. */
 export function decodeFrame(frame: unknown): ExecutionRecord[] | null {
   if (!Array.isArray(frame)) return null;
   const originMs: unknown = frame[0];
@@ -224,10 +222,10 @@ function isEntry({ 0: part, length }: Item): boolean {
   return length === ENTRY_AT + ENTRY_NAMES[part].length;
 }
 
-/** Where the values of an entry begin: behind its part. */
+/** The index of an entry's first value, after the name of its part. */
 const ENTRY_AT = 1;
 
-/** The members of a record that lie in `item` from there on. */
+/** Source text of a record's members that are stored in `item` from index `at` on. */
 function membersFrom(names: readonly FieldName[], item: string, at: number): string {
   const members = names.map((name, index) => {
     const value = `${item}[${at + index}]`;
@@ -240,7 +238,7 @@ function membersFrom(names: readonly FieldName[], item: string, at: number): str
   return members.join(', ');
 }
 
-/** Composed from the table, so that all records have their fields in one order, which is half of what reading costs. */
+/** Compiled from the table, so that all records have their fields in one order. This halves the cost of reading. */
 type RecordOf = (originMs: number, caller: Item, deployment: Item, ending: Item, item: Item) => Record<string, unknown>;
 const RECORD_PARAMETERS = 'originMs, caller, deployment, ending, item';
 const ADMITTED_MEMBERS = [
@@ -287,7 +285,7 @@ function entryAt(dictionary: readonly Item[], number: unknown, part: DictionaryP
 const ADMITTED_OPTIONAL: ReadonlySet<string> = new Set(OPTIONAL_START_NAMES);
 const TERMINAL_OPTIONAL: ReadonlySet<string> = new Set(OPTIONAL_NAMES);
 
-/** null: it names a field that this version does not know, whose value would be lost. */
+/** null: the object names a field that this version does not know, whose value would be lost. */
 function readOptional(values: unknown, isTerminal: boolean): Values | null {
   if (typeof values !== 'object' || values === null || Array.isArray(values)) return null;
   const known = isTerminal ? TERMINAL_OPTIONAL : ADMITTED_OPTIONAL;

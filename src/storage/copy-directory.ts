@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { syncDirectory } from './spool/durable-file.ts';
 
 /**
- * `isCopied`: by the path within the directory. A file that goes away meanwhile is left out. What was copied is on disk
- * when this returns, readable by this user only.
+ * Copies the entries whose path within the directory passes `isCopied`. A file that disappears meanwhile is left out.
+ * When this returns, the copy is on disk; its directories are open to this user only.
  */
 export function copyDirectory(from: string, to: string, isCopied: (path: string) => boolean = () => true): void {
   copyLevel(from, to, '', isCopied);

@@ -1,5 +1,5 @@
-// Which embedded databases are installed. They are optional packages: `npm install --omit=optional` leaves them out,
-// and so does a platform that they are not built for.
+// Tells which embedded databases are installed. They are optional packages: `npm install --omit=optional` leaves them
+// out, and npm also leaves them out on a platform that they are not built for.
 
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -10,7 +10,7 @@ const PACKAGES = {
   clickhouse: 'chdb',
 } as const;
 
-/** The settings that must be given because what they replace is not installed; what an operator is told of each. */
+/** One line for the operator for each setting that is missing and whose embedded database is not installed. */
 export function missingStores(given: { databaseUrl: string | null; clickhouseUrl: string | null }): string[] {
   const lines: string[] = [];
   if (given.databaseUrl === null && !isInstalled(PACKAGES.postgres))

@@ -1,12 +1,13 @@
-// Whether a version of the program fits the schema of a database. A migration only adds, so that versions which do not
-// know it go on beside the one that applied it; one that does more says in its header which of them it leaves behind:
+// Decides whether a version of the program can run on the schema of a database. A migration normally only adds, so that
+// versions which do not know the migration can go on running beside the version that applied it. A migration that does
+// more says in its header which versions must stop:
 //
-//   -- Needs: 0046. Why versions that do not know migration 46 must not run on it.
-//   -- Beside older versions: why they go on, though it does more than add.
+//   -- Needs: 0046. Why versions that do not know migration 46 must not run on this schema.
+//   -- Beside older versions: why older versions can go on, though the migration does more than add.
 //
-// test/house/migrations.test.ts holds migrations to it; `applied_migrations` has the number that a header names.
+// test/house/migrations.test.ts enforces the headers. The table `applied_migrations` stores the number after "Needs".
 
-/** The database and this version do not go together. Its message says what to do. */
+/** This version cannot run on the schema of the database. The message says what to do. */
 export class SchemaUnfit extends Error {
   constructor(message: string) {
     super(message);
@@ -17,21 +18,21 @@ export class SchemaUnfit extends Error {
 export interface AppliedMigration {
   readonly number: number;
   readonly name: string;
-  /** The migration that a version must know to run on it; null: it leaves no version behind. */
+  /** The migration that a version must know to run on this schema; null: every version can. */
   readonly needs: number | null;
 }
 
 const NEEDS = /^-- Needs: (\d{4})\b/m;
 
-/** What the header of a migration names; null: it leaves no version behind. */
+/** The number after "Needs" in a migration's header; null: the header names none. */
 export function readNeeds(sql: string): number | null {
   const [, number] = NEEDS.exec(sql) ?? [];
   return number === undefined ? null : Number(number);
 }
 
 /**
- * `applied`: those of the database, in order; `newest`: of this version. Throws SchemaUnfit where a newer version has
- * applied one that leaves this one behind.
+ * Throws SchemaUnfit if a newer version has applied a migration that this version must know and does not. `applied`:
+ * the database's migrations in order; `newest`: this version's last migration.
  */
 export function refuseLeftBehind(
   database: 'Postgres' | 'ClickHouse',
@@ -47,7 +48,7 @@ export function refuseLeftBehind(
   );
 }
 
-/** Throws SchemaUnfit where the database lacks migrations of this version, which jobs applies. */
+/** Throws SchemaUnfit if the database lacks migrations of this version. Only jobs applies migrations. */
 export function refuseMissing(
   applied: readonly AppliedMigration[],
   newest: { readonly number: number; readonly name: string } | undefined,

@@ -1,5 +1,5 @@
-// The spools on this machine as a reader finds them: epochs with their owners, segments in order, quarantine, and
-// removal after everything was shipped.
+// Reads the spool directory of this machine: epochs with their owners, segments in order, and quarantine. Also removes
+// what was shipped.
 
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,30 +10,31 @@ import { isAlive, isOfAnotherBoot, type ProcessIdentity, readProcessIdentity } f
 export interface SpoolOwner extends ProcessIdentity {
   readonly epoch: number;
   readonly openedAtMs: number;
-  /** Of all its records; absent: 1, which versions wrote that did not name it. */
+  /** The form of all records in the spool (RECORD_FORM); absent: 1, in spools of versions that did not write it. */
   readonly recordForm?: number;
 }
 
-/** Where a frame of a spool begins, or what is in the place of one. */
+/** The offset at which a frame, or damage in place of a frame, begins. */
 export interface SpoolPlace {
   readonly epoch: number;
   readonly segment: number;
   readonly offset: number;
 }
 
-/** The spool of one process. `ended`: nothing will be appended to it any more. */
+/** The spool of one process. */
 export interface EpochSpool {
   readonly epoch: number;
   readonly directory: string;
   /** When its owner began to write. */
   readonly openedAtMs: number;
+  /** Nothing will be appended any more. */
   readonly ended: boolean;
   /**
-   * Its owner has not said that it ended, and ran before this machine was started, or runs on another one: this may be
-   * a copy.
+   * The owner did not close the spool, and its boot id is not this machine's: the owner ran before this machine
+   * restarted, or runs on another machine. This spool may therefore be a copy.
    */
   readonly mayLiveElsewhere: boolean;
-  /** In ascending order; all but the last are complete. */
+  /** Segment numbers in ascending order. All segments but the last are complete. */
   readonly segments: readonly number[];
 }
 
@@ -49,7 +50,7 @@ export function segmentFileName(segment: number): string {
   return `${String(segment).padStart(8, '0')}.spool`;
 }
 
-/** This process, which is to write a spool. */
+/** Describes this process as the owner of a spool. */
 export function ownerNow(epoch: number, openedAtMs: number): SpoolOwner {
   return { epoch, ...readProcessIdentity(), openedAtMs, recordForm: RECORD_FORM };
 }
@@ -63,8 +64,8 @@ export function listEpochs(spoolDirectory: string): number[] {
 }
 
 /**
- * Whether the owner has finished is read before the segments are listed, so that the list includes what it wrote last.
- * Throws where its records are in a form that this version does not read.
+ * Reads whether the owner has finished before it lists the segments, so that the list includes the owner's last one.
+ * Throws if the spool has no readable owner, or if its records have a form that this version does not read.
  */
 export function readEpochSpool(spoolDirectory: string, epoch: number): EpochSpool {
   const directory = join(spoolDirectory, String(epoch));
@@ -95,7 +96,7 @@ export interface SpoolEnd {
   readonly bytes: number;
 }
 
-/** The ends of all spools here, by epoch; null: nothing is in it that was not shipped and removed. */
+/** The ends of all spools in the directory, by epoch; null: everything in the spool was shipped and removed. */
 export function readSpoolEnds(spoolDirectory: string): Map<number, SpoolEnd | null> {
   return new Map(listEpochs(spoolDirectory).map((epoch) => [epoch, readEnd(join(spoolDirectory, String(epoch)))]));
 }
@@ -110,8 +111,8 @@ function readEnd(directory: string): SpoolEnd | null {
 }
 
 function readOwner(directory: string): SpoolOwner {
-  // The directory got its name when its owner file existed already, so a spool without a readable owner is damaged.
-  // That is reported, not guessed at.
+  // The directory gets its name after its owner file exists, so a spool without a readable owner is damaged. The error
+  // reports the damage; nothing guesses at an owner.
   const owner: unknown = JSON.parse(readFileSync(join(directory, OWNER_FILE), 'utf8'));
   if (!isOwner(owner)) throw new Error(`${OWNER_FILE} does not say whose the spool is`);
   return owner;
@@ -124,7 +125,7 @@ function isOwner(read: unknown): read is SpoolOwner {
   return isKnown && [pid, openedAtMs, recordForm].every((count) => Number.isInteger(count));
 }
 
-/** Says of all spools, which came from a backup, that nobody writes to them: their owners may live on elsewhere. */
+/** Marks all spools, which a backup restored, as not written by a process here. Their owners may live on elsewhere. */
 export function disownSpools(spoolDirectory: string): void {
   for (const epoch of listEpochs(spoolDirectory)) {
     const path = join(spoolDirectory, String(epoch), OWNER_FILE);
@@ -148,7 +149,7 @@ export function removeEpochSpool(spoolDirectory: string, epoch: number): void {
   rmSync(unnamed, { recursive: true, force: true });
 }
 
-/** Removes what a process left behind that died while it made or removed a spool: nothing in it is needed any more. */
+/** Removes directories of processes that died while they made or removed a spool. Nothing in them is needed. */
 export function removeUnnamedSpools(spoolDirectory: string): void {
   for (const name of namesIn(spoolDirectory)) {
     if (!UNNAMED.test(name)) continue;
@@ -159,8 +160,8 @@ export function removeUnnamedSpools(spoolDirectory: string): void {
 }
 
 /**
- * Stores bytes that could not be read as records; they are never thrown away. Doing it twice writes the same file
- * again.
+ * Stores bytes that could not be read or posted as records, which are never thrown away. Returns the path. A second
+ * call for the same place writes the same file again.
  */
 export function quarantine(spoolDirectory: string, place: SpoolPlace, bytes: Uint8Array): string {
   const directory = join(spoolDirectory, QUARANTINE_DIRECTORY);
@@ -174,7 +175,7 @@ export function listQuarantine(spoolDirectory: string): string[] {
   return namesIn(join(spoolDirectory, QUARANTINE_DIRECTORY)).filter((name) => name.endsWith('.bad'));
 }
 
-/** Where the bytes in quarantine were, of one epoch. */
+/** The places from which bytes of one epoch were put into quarantine. */
 export function listQuarantinedPlaces(spoolDirectory: string, epoch: number): SpoolPlace[] {
   return listQuarantine(spoolDirectory).flatMap((name) => {
     const [, ofEpoch, segment, offset] = (QUARANTINE_NAME.exec(name) ?? []).map(Number);

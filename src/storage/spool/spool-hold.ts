@@ -1,5 +1,5 @@
-// Keeps jobs from removing what it has shipped while a backup is made: what the copy of the database does not have yet
-// must be in the copy of the spool.
+// Keeps jobs from removing shipped segments while a backup is made. Records that are posted after the database was
+// copied must be in the copy of the spool.
 
 import { randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -9,7 +9,7 @@ import { isAlive, type ProcessIdentity, readProcessIdentity } from './process-id
 
 const HOLD_FILE = /^held-for-backup-.*\.json$/;
 
-/** Until it is released, or this process has ended. Each backup has a hold of its own. */
+/** Holds the spool until `release`, or until this process ends. Each backup has its own hold. */
 export function holdSpool(spoolDirectory: string): { release(): void } {
   for (const path of holdFilesIn(spoolDirectory)) if (!isHeldBy(path)) rmSync(path, { force: true });
   const path = join(spoolDirectory, `held-for-backup-${randomUUID()}.json`);

@@ -1,5 +1,4 @@
-// Reads segments in bounded batches: the longest valid prefix, and what stopped it. Callers decide what to do about
-// damage.
+// Reads segments in bounded batches: the longest valid prefix, and why it ends. Callers decide what to do about damage.
 
 import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +9,7 @@ import { findNextFrame, HEADER_BYTES, isTornTail, PAYLOAD_BYTES_MAX, readFrame }
 
 export interface SegmentPrefix {
   readonly records: ExecutionRecord[];
-  /** Where reading stopped: the end of the last frame read. */
+  /** The end of the last frame read. */
   readonly nextOffset: number;
   /** The buffer ends inside a frame. */
   readonly torn: boolean;
@@ -63,11 +62,11 @@ export interface BatchLimits {
   readonly bytesMax: number;
 }
 
-/** What is found where no frame could be read. */
+/** The bytes at an offset where no frame could be read. */
 export interface SegmentDamage {
   readonly bytes: Buffer;
   readonly nextOffset: number;
-  /** It is a frame by now: its write was still under way when it was read before. */
+  /** The bytes are a whole frame by now: the first read came while the frame was being written. */
   readonly isFrame: boolean;
   readonly frameFollows: boolean;
   readonly tornTail: boolean;
@@ -81,7 +80,7 @@ export class SpoolReader {
 
   readBatch(directory: string, segment: number, fromOffset: number, limits: BatchLimits): SegmentBatch {
     const segmentBytes = this.segmentBytes(directory, segment);
-    // Most looks find nothing new, and this one is a single system call.
+    // Most calls find nothing new, so this case costs a single system call.
     if (segmentBytes === fromOffset)
       return { records: [], fromOffset, toOffset: fromOffset, segmentBytes, stopped: 'end' };
     return this.withFile(directory, segment, (fd, segmentBytes) => {

@@ -16,7 +16,7 @@ export interface SpoolReserveOptions {
   readonly log: Log;
 }
 
-/** Admission goes on once an eighth more than the threshold is free: else it would stop and go on all the time. */
+/** Admission resumes once an eighth more than the threshold is free, so that it does not stop and resume often. */
 const RESUME_PART = 8;
 
 export class SpoolReserve {
@@ -39,8 +39,8 @@ export class SpoolReserve {
   }
 
   /**
-   * Called when the disk is full: deletes the file, so that open executions can be recorded in its room. False: it was
-   * deleted before.
+   * Called when the disk is full: deletes the file, so that open executions can be recorded in its room. Returns false
+   * if the file was deleted before.
    */
   release(): boolean {
     if (!this.intact) return false;

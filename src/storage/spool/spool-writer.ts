@@ -39,7 +39,7 @@ export interface SpoolWriterOptions {
   readonly fsyncIntervalMs: number;
   readonly log: Log;
   readonly clock: Clock;
-  /** Below this much free space nothing is admitted; absent: no threshold. */
+  /** With less free space than this, nothing is admitted; absent: no threshold. */
   readonly freeBytesMin?: number;
   /** Size of the reserve; absent: no reserve. */
   readonly reserveFileBytes?: number;
@@ -65,7 +65,7 @@ export class SpoolWriter {
   private closed = false;
   private dirty = false;
   private syncing = false;
-  /** The end of the present segment is unknown, so nothing can be appended to it. */
+  /** The present segment may end in part of a frame, so nothing can be appended to it. */
   private torn = false;
   /** A sync of the present segment, or of its name, has failed. */
   private distrusted = false;
@@ -175,7 +175,7 @@ export class SpoolWriter {
     writeFileDurably(join(this.directory, CLOSED_FILE), '');
   }
 
-  /** Writes frames, which end at `ends`. `batch` is set if nothing will follow them in the batch's memory. */
+  /** Writes the frames that end at `ends`. `batch` is set if no further frames will follow in the batch's memory. */
   private write(bytes: Buffer, start: number, ends: readonly number[], batch: RecordBatch | null): void {
     const end = ends.at(-1) ?? start;
     if (this.segmentBytes > 0 && this.segmentBytes + end - start > this.options.segmentBytesMax) this.rotate();
@@ -191,7 +191,7 @@ export class SpoolWriter {
     this.report('write', fault.cause);
     this.distrusted = true;
     if (!this.mayRetry()) throw new SpoolFault('the spool cannot be written', whole, { cause: fault.cause });
-    // Whatever is wrong with the descriptor, a fresh one may work.
+    // A fresh segment, with a descriptor of its own, may work.
     try {
       this.beginAfresh();
       this.write(bytes, wholeEnd, ends.slice(whole), null);
@@ -205,8 +205,8 @@ export class SpoolWriter {
   }
 
   /**
-   * null: everything was written. When the disk is full the reserve is released and the write continues where it
-   * stopped.
+   * Returns null if everything was written. When the disk is full, the reserve is released and the write continues
+   * where it stopped.
    */
   private writeBytes(
     bytes: Buffer,
@@ -230,7 +230,7 @@ export class SpoolWriter {
     }
   }
 
-  /** Cuts off a torn frame; whole ones stay, since jobs may have read them already. Returns their number. */
+  /** Cuts off a torn frame. Returns the number of whole frames, which stay: jobs may have read them already. */
   private cutBack(start: number, written: number, ends: readonly number[]): number {
     const whole = ends.filter((end) => end - start <= written).length;
     const wholeBytes = (ends[whole - 1] ?? start) - start;
@@ -263,15 +263,16 @@ export class SpoolWriter {
       this.distrust(error);
       return this.beginAfresh();
     }
-    // The kernel reports an error of a file to one sync only; while another sync runs, its result is unknown.
+    // The kernel reports an error of a file to one sync only. While a background sync runs, its result is unknown, and
+    // the runs stay until it ends.
     if (this.syncing) this.unsynced.joinSync();
     else this.unsynced.clear();
     const before = this.fd;
     try {
       this.openNextSegment();
     } catch (error) {
-      // The present segment grows beyond its size, which is harmless. A new one whose name may not be on the disk is
-      // left as soon as possible.
+      // Without a new segment, the present one grows beyond its size, which is harmless. If the new segment was opened
+      // but its name may not be on the disk, `distrusted` makes the writer leave it as soon as possible.
       if (this.fd !== before) this.distrusted = true;
       this.report('beginning a segment', error);
       this.reserve.release();
@@ -279,8 +280,8 @@ export class SpoolWriter {
   }
 
   /**
-   * Leaves a segment that cannot be trusted and rewrites what it may lose to a fresh one. Throws when that fails, and
-   * then keeps everything.
+   * Leaves a segment that cannot be trusted, and writes the runs that no sync has covered again to a fresh segment.
+   * Throws a SpoolFault when that fails, and then keeps all runs.
    */
   private beginAfresh(): void {
     const { clock } = this.options;
@@ -348,7 +349,7 @@ export class SpoolWriter {
   }
 
   private proved(fd: number): void {
-    // Where another segment began meanwhile, a sync of that one proves it, also when nothing is written to it.
+    // If another segment began during the sync, only a sync of that segment proves it, even if it has no frames yet.
     if (fd !== this.fd) this.dirty ||= this.unproven;
     if (fd !== this.fd || this.distrusted || this.torn) return;
     if (this.unproven) this.options.log.info({ epoch: this.options.epoch }, 'spool: can be written again');
@@ -356,7 +357,7 @@ export class SpoolWriter {
     this.retryWaitMs = RETRY_FIRST_MS;
   }
 
-  /** What the failed sync should have covered is written again, before what came after it. */
+  /** Puts back the runs of the failed sync, so that they are written again before later ones. */
   private distrust(cause: unknown): void {
     this.report('fdatasync', cause);
     this.unsynced.failSync();

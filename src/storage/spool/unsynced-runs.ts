@@ -1,5 +1,5 @@
-// Keeps in memory what a spool has written but no successful sync covers yet, so that it can be written again if a sync
-// fails.
+// Keeps in memory the frames that a spool has written and no successful sync covers yet, so that they can be written
+// again if a sync fails.
 
 import type { RecordBatch } from '../../records/record-batch.ts';
 import type { FreeBatches } from './free-batches.ts';
@@ -10,17 +10,17 @@ export interface WrittenRun {
   readonly start: number;
   readonly end: number;
   /**
-   * Set if this is the last run in the batch's memory: once it is synced, so are those before it, and the memory can be
-   * reused.
+   * Set if this is the last run in the batch's memory. Once the last run is synced, so are the runs before it, and the
+   * memory can be reused.
    */
   readonly batch: RecordBatch | null;
 }
 
 export class UnsyncedRuns {
   private readonly freeBatches: FreeBatches;
-  /** What the running sync covers if it succeeds. */
+  /** Runs that the running sync covers if it succeeds. */
   private syncing: WrittenRun[] = [];
-  /** What was written since it began. */
+  /** Runs that were written since that sync began. */
   private written: WrittenRun[] = [];
   /** The number of bytes in both lists. */
   bytes = 0;
@@ -35,21 +35,21 @@ export class UnsyncedRuns {
   }
 
   /**
-   * To be called when a sync begins that covers everything written, or when the running sync is followed by one of
-   * another segment.
+   * To be called when a sync begins that covers everything written, or when a new segment begins while a sync runs: the
+   * result of that sync then decides about all runs of the old segment.
    */
   joinSync(): void {
     this.syncing.push(...this.written);
     this.written = [];
   }
 
-  /** The sync has ended: what it covered is durable, or `failSync` has put it back. */
+  /** The sync has ended. Its runs are durable, or `failSync` has put them back. */
   endSync(): void {
     this.bytes -= this.letGo(this.syncing);
     this.syncing = [];
   }
 
-  /** Puts back what the sync would have covered, before what came after it. */
+  /** Puts the runs of the failed sync back, before those that were written later. */
   failSync(): void {
     this.written = [...this.syncing, ...this.written];
     this.syncing = [];
@@ -61,7 +61,7 @@ export class UnsyncedRuns {
     this.written = [];
   }
 
-  /** Takes out what must be written again; it counts as kept once it is added again. */
+  /** Takes out all runs that must be written again. They are no longer kept until they are added again. */
   takeWritten(): WrittenRun[] {
     const taken = this.written;
     this.written = [];

@@ -1,5 +1,5 @@
-// The connection of jobs to ClickHouse: opened and migrated when possible and retried until then, so that posting never
-// waits for it.
+// The connection of jobs to ClickHouse. The link opens and migrates ClickHouse in the background and retries until that
+// succeeds, so that posting never waits for ClickHouse.
 
 import { hostname } from 'node:os';
 import type { Clock } from '../src/platform/clock.ts';
@@ -34,13 +34,13 @@ import type { FactSink } from './shipping/fact-shipping.ts';
 const MIGRATION_LOCK = 7_060_155_442;
 
 /**
- * A connection to the embedded engine runs one statement at a time, so that an insert of facts would wait for the
- * reports before it: these have two connections of their own. A server's client has many.
+ * A connection to the embedded engine runs one statement at a time. Reports therefore have two connections of their
+ * own, so that inserts of facts do not wait for them. The client of a server has many connections.
  */
 interface Opened {
   readonly client: ClickHouseClient;
   readonly reports: ClickHouseReader;
-  /** null: a server, whose days are not sealed. */
+  /** null: ClickHouse is a server, where days are not sealed. */
   readonly sealedDays: SealedDays | null;
   readonly connections: readonly ClickHouseClient[];
 }
@@ -49,9 +49,9 @@ export interface ClickHouseLinkOptions {
   readonly location: ClickHouseLocation;
   readonly migrationsDirectory: string;
   readonly postgres: Postgres;
-  /** The address of the same Postgres. */
+  /** The address of `postgres`. */
   readonly databaseUrl: string;
-  /** It is the embedded one of the same data directory. */
+  /** `postgres` is the embedded one of the same data directory. */
   readonly isBeside: boolean;
   readonly log: Log;
   readonly clock: Clock;
@@ -60,7 +60,7 @@ export interface ClickHouseLinkOptions {
 export class ClickHouseLink implements FactSink {
   private readonly options: ClickHouseLinkOptions;
   private readonly sleep = new StoppableSleep();
-  /** null while it is not open. */
+  /** null while ClickHouse is not open. */
   private opened: Opened | null = null;
   private embeddedLock: EmbeddedLock | null = null;
   private closed = false;
@@ -80,19 +80,20 @@ export class ClickHouseLink implements FactSink {
     return this.opened.client;
   }
 
-  /** For statements of reports. null while it is not open. */
+  /** The connections for reports; null while ClickHouse is not open. */
   reader(): ClickHouseReader | null {
     return this.opened?.reports ?? null;
   }
 
-  /** null: there are none, or it is not open. */
+  /** null: ClickHouse is a server, or is not open. */
   sealedDays(): SealedDays | null {
     return this.opened?.sealedDays ?? null;
   }
 
   /**
-   * The only way for facts: through it, their days are open when they come. Those that come while ClickHouse is opened
-   * for the first time wait for that: a start is no fault. Facts that ClickHouse refuses for their values stay out.
+   * All facts must be inserted through this method, which opens their sealed days first. Inserts during the first
+   * attempt to open ClickHouse wait for that attempt, since a start is not a fault. Facts that ClickHouse refuses for
+   * their values are left out and logged. Throws while ClickHouse is away.
    */
   async insert(facts: readonly RequestFact[], batch: string): Promise<void> {
     await this.tried;
@@ -101,7 +102,7 @@ export class ClickHouseLink implements FactSink {
     const refused = await (this.sealedDays()?.whileOpen(daysOf(facts), insert) ?? insert());
     if (refused.length === 0) return;
     const executions = refused.map(({ id }) => id);
-    // What ClickHouse says of them quotes what clients and tenants wrote.
+    // Only the codes are logged, because ClickHouse's messages quote text of clients and tenants.
     const codes = [...new Set(refused.map(({ code }) => code))];
     this.options.log.error(
       { codes, executions },
@@ -157,7 +158,7 @@ export class ClickHouseLink implements FactSink {
         const home = { id: await identifyClickHouse(client), kind, machine: hostname() } as const;
         const claim = await claimFactsHome(postgres, home, isBeside);
         if (kind === 'embedded') this.embeddedLock ??= await lockEmbedded({ url: databaseUrl, log });
-        // What was recorded before is in the ledger; a new installation has nothing there.
+        // A ClickHouse that is new here gets all earlier executions from the ledger. A new installation has none.
         if (claim !== 'known') await requestJobRun(postgres, 'rebuild-facts');
         if (claim === 'moved')
           log.warn(

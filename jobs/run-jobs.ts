@@ -52,7 +52,7 @@ export interface JobsParts {
     readonly egressAllow: readonly EgressAllowance[];
     readonly factsRetentionDays: number | null;
     readonly media: Config['media'];
-    /** null: the installation's own. */
+    /** null: the installation's own key is used. */
     readonly delegationKey: Buffer | null;
     readonly reportsListen: ReportsAddress;
     readonly brand: string;
@@ -64,7 +64,7 @@ export interface JobsParts {
   readonly metrics: MetricsRegistry;
   /** Default: `DEFAULT_LIMITS`. */
   readonly shippingLimits?: Partial<ShippingLimits>;
-  /** To be called during the start with what an end before its completion must close. */
+  /** Called during the start with what a shutdown before the end of the start must close. */
   readonly drainsWith?: (starting: RunningJobs) => void;
 }
 
@@ -77,11 +77,14 @@ const STOP_LIMIT_MS = 5_000;
 const REPORTS_STOP_LIMIT_MS = 2_000;
 const OBSERVERS_STOP_LIMIT_MS = 2_000;
 /**
- * One connection for posting, one for the cursors of facts, one for the names in reports, the
- * others for scheduled jobs, webhooks and tokens.
+ * One connection for posting, one for the cursors of facts, one for the names in reports, the others for scheduled
+ * jobs, webhooks and tokens.
  */
 const CONNECTIONS_MAX = 7;
-/** These settings stay in force in the embedded engine, which shares its threads with the inserts of facts. */
+/**
+ * The embedded engine gets few statements at once, because it shares its threads with the inserts of facts. It gets no
+ * settings, because a setting of one statement stays in force there.
+ */
 const REPORT_STATEMENTS = {
   embedded: { atOnce: 2, settings: {} },
   server: { atOnce: 8, settings: SERVER_READ_SETTINGS },
@@ -98,7 +101,7 @@ export async function runJobs(parts: JobsParts): Promise<RunningJobs> {
   const postgres = createPostgres({ url: config.databaseUrl, log, max: CONNECTIONS_MAX });
   const { box, delegationKey } = await openInstallationSecrets(postgres, config);
   const link = createLink(config, { postgres, log, clock });
-  // With the embedded engine open an exit would be a kill. A connection to a server needs no close before an exit.
+  // The embedded engine must be closed before the process exits. A connection to a server need not be.
   if (config.clickhouseUrl === null) drainsWith?.({ drain: () => link.close() });
   const observers = createObservers(config, { log, metrics });
   const shipping = { spoolDirectory, postgres, facts: link, limits: shippingLimits, log, clock, metrics, observers };

@@ -1,5 +1,5 @@
-// The access log: a line of JSON for each ended execution, in files of the data directory that replace one another.
-// `tollgate logs` reads them. No texts, no keys, no names of persons: ids, counts and amounts.
+// Writes the access log: a line of JSON for each ended execution, in rotated files of the data directory, which
+// `tollgate logs` reads. A line has ids, counts and amounts, but no texts, keys or names of persons.
 
 import { appendFile, open, rename, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -11,10 +11,10 @@ import type { TerminalRecord } from '../../src/records/execution-record.ts';
 import { StoppableSleep } from '../scheduling/stoppable-sleep.ts';
 import type { EndObserver } from './end-observer.ts';
 
-/** Lines are collected for so long: to write the file costs as much as the lines of a hundred executions. */
+/** Lines are collected for this long, because one write costs as much as making the lines of a hundred executions. */
 const COLLECT_MS = 500;
 const FILE_BYTES_MAX = 64 * 1024 * 1024;
-/** With a disk that does not take them, lines beyond these are dropped. */
+/** While the disk takes no lines, this much waits in memory; further lines are dropped. */
 const WAITING_BYTES_MAX = 8 * 1024 * 1024;
 
 export interface AccessLogParts {
@@ -32,7 +32,7 @@ export class AccessLog implements EndObserver {
   private waiting = '';
   private writing: Promise<void> | null = null;
   private readonly collecting = new StoppableSleep();
-  /** null: not known yet. */
+  /** The size of the present file; null: not known yet. */
   private bytes: number | null = null;
   private isFailing = false;
 
@@ -56,7 +56,7 @@ export class AccessLog implements EndObserver {
     });
   }
 
-  /** A disk that hangs is not waited for. */
+  /** Writes the remaining lines, for at most `limitMs`: a disk may hang. */
   async stop(limitMs: number): Promise<void> {
     this.collecting.stop();
     const limit = new AbortController();
@@ -84,9 +84,10 @@ export class AccessLog implements EndObserver {
   private async write(text: string): Promise<void> {
     let lines = text;
     if (this.bytes === null) {
-      const { bytes, isTorn } = await lookAt(this.path);
+      const { bytes, isTorn } = await inspect(this.path);
       this.bytes = bytes;
-      // The rest of a line that a power cut or a full disk left stays a line of its own, which readers pass over.
+      // A power cut or a full disk can leave part of a line. The line feed makes that part a line of its own, which
+      // readers skip.
       if (isTorn) lines = `\n${text}`;
     }
     if (this.bytes > 0 && this.bytes + lines.length > this.fileBytesMax) await this.beginFile();
@@ -94,7 +95,7 @@ export class AccessLog implements EndObserver {
     this.bytes += Buffer.byteLength(lines);
   }
 
-  /** The oldest file is overwritten by the one after it. */
+  /** Renames each file to the next age. The second oldest file replaces the oldest. */
   private async beginFile(): Promise<void> {
     const directory = dirname(this.path);
     for (let age = ACCESS_LOG_FILES - 1; age > 0; age--)
@@ -105,8 +106,8 @@ export class AccessLog implements EndObserver {
 
 const LINE_FEED = 0x0a;
 
-/** How long the file is, and whether it ends within a line. */
-async function lookAt(path: string): Promise<{ bytes: number; isTorn: boolean }> {
+/** The size of the file, and whether its last line is incomplete. */
+async function inspect(path: string): Promise<{ bytes: number; isTorn: boolean }> {
   const size = await stat(path).then(
     (found) => found.size,
     () => 0,
@@ -121,7 +122,7 @@ async function lookAt(path: string): Promise<{ bytes: number; isTorn: boolean }>
   }
 }
 
-/** There are as many files as were filled. Any other fault would let the present one grow for ever. */
+/** A missing file was never filled. Any other error is thrown, because without renaming the present file would grow. */
 function ifAbsent(error: NodeJS.ErrnoException): void {
   if (error.code !== 'ENOENT') throw error;
 }

@@ -1,4 +1,4 @@
-// Makes who is told of ended executions, by the settings.
+// Creates the observers of ended executions that the settings ask for: the access log and the export of traces.
 
 import { hostname } from 'node:os';
 import type { ObservingConfig } from '../../src/observing-settings.ts';

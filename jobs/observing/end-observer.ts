@@ -1,10 +1,14 @@
-// Who is told of executions that have ended, once they are in the ledger. Nobody here may hold up or fail a posting.
+// The interface of observers, which shipping notifies of ended executions once these are in the ledger. An observer
+// must not delay or fail a posting.
 
 import type { TerminalRecord } from '../../src/records/execution-record.ts';
 
 export interface EndObserver {
-  /** Neither throws nor waits. An execution comes once; what was not told when this process died, never. */
+  /**
+   * Must neither throw nor wait. Each execution is passed at most once: an execution whose observer had not been
+   * notified when the process died is never passed.
+   */
   ended(records: readonly TerminalRecord[]): void;
-  /** Tells what it still has, for at most `limitMs`. */
+  /** Writes or sends what the observer still keeps, for at most `limitMs`. */
   stop(limitMs: number): Promise<void>;
 }

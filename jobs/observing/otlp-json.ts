@@ -1,4 +1,4 @@
-// Spans as OTLP over HTTP takes them in JSON (opentelemetry.io/docs/specs/otlp, ExportTraceServiceRequest): ids in
+// Encodes spans as the JSON of OTLP over HTTP (opentelemetry.io/docs/specs/otlp, ExportTraceServiceRequest): ids in
 // hexadecimal, times as decimal strings of nanoseconds.
 
 import type { AttributeValue, Span } from './spans-of-execution.ts';
@@ -10,7 +10,7 @@ const NANOSECONDS_PER_MS = 1_000_000n;
 export interface Resource {
   readonly serviceName: string;
   readonly version: string;
-  /** Of the machine: its host name. */
+  /** The host name of the machine. */
   readonly instance: string;
 }
 

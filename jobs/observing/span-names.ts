@@ -1,5 +1,5 @@
-// The names of spans and attributes. Those of GenAI are the conventions' own, all of them still "development": when
-// they move, this file does, and nothing else.
+// The names of span attributes. The GenAI names are those of OpenTelemetry's conventions, all of which still have the
+// status "development". When the conventions change, only this file has to.
 //
 // https://github.com/open-telemetry/semantic-conventions-genai (gen_ai.*), opentelemetry.io/docs/specs/semconv (http.*,
 // error.type, service.*).

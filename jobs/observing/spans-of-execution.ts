@@ -1,6 +1,6 @@
-// The spans of an ended execution, made from its record: one of the request, a child of the client's, and below it one
-// of the classifier's call and of each call of a provider. Ids follow from the execution's, so that what is told twice
-// is the same span. No texts, keys or persons.
+// Makes the spans of an ended execution from its record: a span for the request, which is a child of the client's span,
+// and below it a span for the classifier's call and for each call to a provider. Span ids are derived from the
+// execution id, so that a span that is sent twice has the same id. Spans contain no texts, keys or names of persons.
 
 import { createHash } from 'node:crypto';
 import { APIS, type ModelKind } from '../../src/domain/models/apis.ts';
@@ -18,7 +18,7 @@ export interface Span {
   readonly startMs: number;
   readonly endMs: number;
   readonly attributes: Readonly<Record<string, AttributeValue | null>>;
-  /** null: it went well, or failed by no fault of this side. */
+  /** null: the operation succeeded, or failed through the client. */
   readonly error: string | null;
 }
 
@@ -28,11 +28,11 @@ export interface TraceContext {
   readonly isSampled: boolean;
 }
 
-/** By OpenTelemetry's conventions for generative AI; of every other kind of model a `chat`. */
+/** Operation names of OpenTelemetry's GenAI conventions. All other kinds of models are `chat`. */
 const OPERATIONS: Partial<Record<ModelKind, string>> = { image: 'generate_content', embedding: 'embeddings' };
 const SERVER_FAILED = 500;
 
-/** W3C Trace Context; null: there is none, or it is not one. */
+/** Parses a W3C `traceparent`; null: the header is absent or invalid. */
 export function readTraceparent(text: string | null | undefined): TraceContext | null {
   const [, traceId = '', parentSpanId = '', flags = ''] =
     /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})/.exec(text ?? '') ?? [];
@@ -62,7 +62,7 @@ export function spansOf(record: TerminalRecord): Span[] {
     kind: 'server',
     startMs: trace.startMs,
     endMs: record.endedAtMs,
-    // No tokens: those of the calls below are added up by whoever reads a trace.
+    // The request span has no token counts, because readers of a trace add up the counts of the calls below it.
     attributes: {
       [NAMES.method]: 'POST',
       [NAMES.route]: APIS[record.api].path,
@@ -90,7 +90,7 @@ interface Trace {
   readonly startMs: number;
 }
 
-/** How long it took is recorded, and not when: it is drawn from the request's beginning. */
+/** The record has the duration of the classifier's call but not its start, so the span starts with the request. */
 function classifierSpan({ id, route }: TerminalRecord, trace: Trace): Span[] {
   const call = route?.classifier;
   if (call === undefined) return [];
@@ -115,7 +115,7 @@ function classifierSpan({ id, route }: TerminalRecord, trace: Trace): Span[] {
   ];
 }
 
-/** A request that was refused here called nobody. */
+/** A request that the gateway refused has no calls. */
 function callSpans(record: TerminalRecord, trace: Trace): Span[] {
   if (record.provider === '') return [];
   const admittedMs = Math.max(0, record.admittedAtMs - trace.startMs);

@@ -1,5 +1,5 @@
-// Sends the spans of ended executions to a collector by OTLP over HTTP. What a collector that is away or slow does not
-// take is dropped and counted: it holds up nothing, and memory is bounded.
+// Sends the spans of ended executions to a collector by OTLP over HTTP. While the collector is away or slow, spans wait
+// in bounded memory, and the excess is dropped and counted. The export delays nothing else.
 
 import { request } from 'undici';
 import type { Log } from '../../src/platform/log.ts';
@@ -23,18 +23,18 @@ const INTERVAL_MS = 2_000;
 const SEND_LIMIT_MS = 10_000;
 const BATCH_SPANS_MAX = 512;
 const WAITING_SPANS_MAX = 8_192;
-/** Longer than this is slow, and worth a trace whatever the ratio says. */
+/** A request that takes longer is traced whatever the ratio says. */
 const SLOW_MS = 30_000;
 const FAILED_STATUS = 500;
-/** The collector asks to be asked again: all else that it refuses, it would refuse again. */
-const AGAIN: ReadonlySet<number> = new Set([429, 502, 503, 504]);
+/** Statuses after which OTLP allows a retry. The collector would refuse the spans again after any other error. */
+const RETRYABLE: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 
 export class TraceExport implements EndObserver {
   private readonly parts: TraceExportParts;
   private readonly spans: Counter<readonly ['result']>;
   private waiting: Span[] = [];
   private sending: Promise<void> | null = null;
-  /** Ends the request that is under way. */
+  /** Aborts the request that is under way. */
   private cut = new AbortController();
   private readonly timer: NodeJS.Timeout;
   private isAway = false;
@@ -54,7 +54,7 @@ export class TraceExport implements EndObserver {
   ended(records: readonly TerminalRecord[]): void {
     for (const record of records) if (isSampled(record, this.parts.ratio)) this.waiting.push(...spansOf(record));
     const excess = this.waiting.length - WAITING_SPANS_MAX;
-    // The oldest are the least worth.
+    // The oldest spans are worth least.
     if (excess > 0) this.drop(this.waiting.splice(0, excess).length);
     this.sendIfFull();
   }
@@ -67,7 +67,7 @@ export class TraceExport implements EndObserver {
       this.cut.abort();
     }, limitMs);
     await this.sending;
-    // The end of a full batch has begun the next one.
+    // The end of a request may already have begun the next one (`sendIfFull`).
     while ((this.waiting.length > 0 || this.sending !== null) && !this.isAway && !isLate) {
       this.send();
       await this.sending;
@@ -75,7 +75,7 @@ export class TraceExport implements EndObserver {
     clearTimeout(limit);
   }
 
-  /** While the collector takes them, batches follow one another at once: at high rates many are full in an interval. */
+  /** Sends a full batch without waiting for the interval, since at high rates an interval fills many batches. */
   private sendIfFull(): void {
     if (this.waiting.length >= BATCH_SPANS_MAX && !this.isAway) this.send();
   }
@@ -101,7 +101,7 @@ export class TraceExport implements EndObserver {
         signal: this.cut.signal,
       });
       await body.dump();
-      if (AGAIN.has(statusCode)) throw new Error(`the collector answered ${statusCode}`);
+      if (RETRYABLE.has(statusCode)) throw new Error(`the collector answered ${statusCode}`);
       const isRefused = statusCode >= 300;
       if (isRefused && !this.isRefusing)
         log.warn({ status: statusCode }, 'traces: the collector refuses spans, which are dropped');
@@ -112,7 +112,7 @@ export class TraceExport implements EndObserver {
     } catch (error) {
       if (!this.isAway) log.warn({ err: error }, 'traces: the collector is away; the newest spans wait for it');
       this.isAway = true;
-      // It goes before what came meanwhile, as far as there is room.
+      // The batch goes back before newer spans. If there is no room for all of it, its oldest spans are dropped.
       const room = Math.max(0, WAITING_SPANS_MAX - this.waiting.length);
       this.waiting.unshift(...batch.slice(Math.max(0, batch.length - room)));
       this.drop(Math.max(0, batch.length - room));
@@ -126,7 +126,10 @@ export class TraceExport implements EndObserver {
   }
 }
 
-/** What the client decided holds; of the rest what failed or was slow, and a share by the trace's id. */
+/**
+ * The client's sampling decision is kept. Without one, failed and slow requests are sampled, and of the others a share
+ * by trace id.
+ */
 function isSampled(record: TerminalRecord, ratio: number): boolean {
   const parent = readTraceparent(record.traceparent);
   if (parent !== null) return parent.isSampled;

@@ -63,11 +63,11 @@ interface CheckedRequest {
   readonly params: ReportParams;
   readonly asked: AskedWindow;
   readonly scope: DelegatedScope;
-  /** Names what is in the rows, and nothing of another organization. */
+  /** Adds the names of owners to rows. Owners of another organization get no name. */
   readonly nameRows: NameRows;
 }
 
-/** Throws ReportStoreAway or SemaphoreFull; a body in pieces throws them while it is read. */
+/** Throws ReportStoreAway or SemaphoreFull. A body in pieces can also throw them while it is read. */
 export async function answerReport(
   source: ReportSource,
   { delegation, query: text, accept, nowMs }: ReportRequest,
@@ -189,7 +189,7 @@ async function answerRequests(
   });
 }
 
-/** What is not there, and what is another's, look alike. */
+/** A request of another owner is `not_found`, just like one that does not exist. */
 async function answerRequest(
   { client, semaphore, ownerNames, endedExecution }: ReportSource,
   { scope, requestId = '' }: ReportDelegation,

@@ -1,4 +1,4 @@
-// The names that reports show beside ids. Reports are answered without them while Postgres is away.
+// Finds the names that reports show beside ids. While Postgres is away, reports are answered without names.
 
 import type { FindOwnerNames, Owner } from '../../src/domain/reports/owners.ts';
 import { withinTime } from './within-time.ts';

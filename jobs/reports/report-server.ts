@@ -34,7 +34,7 @@ export interface ReportServerOptions {
   readonly endedExecution: FindEndedExecution;
   /** null while ClickHouse is away. */
   readonly clickhouse: () => ClickHouseReader | null;
-  /** null: there are none, and reports read the facts alone. */
+  /** null: there are no sealed days, and reports read the facts alone. */
   readonly sealedDays: () => SealedDays | null;
   /** How many statements may run at once. */
   readonly atOnce: number;
@@ -61,7 +61,7 @@ export class ReportServer {
   private readonly sleep = new StoppableSleep();
   private closed = false;
   private listening: Promise<void> = Promise.resolve();
-  /** The file of our socket; null: it is none, or we do not listen. */
+  /** Inode of the socket file that this server made; null: it listens on a port, or not yet. */
   private socketInode: number | null = null;
 
   constructor(options: ReportServerOptions) {
@@ -133,8 +133,9 @@ export class ReportServer {
   private async listen(): Promise<void> {
     const { address } = this.options;
     if (!('socketPath' in address)) return this.listenAt(address);
-    // The end of a server removes the file that it made. A jobs process of before that goes on for a while must not
-    // remove ours, so each makes one of its own name; a killed one leaves its file behind.
+    // A closing server removes the socket path that it listened on. An earlier jobs process that closes later must not
+    // remove this server's socket, so each process listens on a path of its own and renames the file afterwards. A
+    // process with the same pid that was killed may have left its file behind.
     const path = join(dirname(address.socketPath), `r.${process.pid.toString(36)}`);
     rmSync(path, { force: true });
     await this.listenAt({ path });

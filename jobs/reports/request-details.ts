@@ -1,5 +1,5 @@
-// What is known of one request beyond its row in a listing: the record in Postgres, as its reader may see it. Of an
-// operator's own matters (the model's name at the provider, suspense, wallets) nothing is in it.
+// The details of one request beyond its row in a listing, from its record in Postgres. The details leave out what only
+// the operator may know: the model's name at the provider, suspense and wallets.
 
 import { formatUsdString } from '../../src/domain/money/format.ts';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
@@ -8,7 +8,7 @@ import type { TerminalRecord } from '../../src/records/execution-record.ts';
 import { USAGE_PROBLEM } from '../../src/records/fields.ts';
 import { knownCharge } from '../../src/records/generation.ts';
 
-/** null: no longer kept, or not to be had at the moment. */
+/** null: the record is no longer kept, or Postgres cannot be read at the moment. */
 export type FindEndedExecution = (wanted: {
   readonly id: string;
   readonly organizationId: string;
@@ -40,7 +40,7 @@ export function requestDetails(record: TerminalRecord) {
   };
 }
 
-/** Members that do not apply are left out, as in the record. */
+/** Members that do not apply are undefined, and so are left out of the JSON, as in the record. */
 function routeDetails(route: ModelRoute) {
   const { policy, policy_version, tier_rank, escalated, distribution, correction_probability } = route;
   const { classifier, rejected, safety } = route;

@@ -1,11 +1,11 @@
-// The summary and the days of usage as CSV: the rows of their groups, in the listings' own names.
+// Renders the reports of usage as CSV: the summary, the days and the series, with the column names of the JSON reports.
 
 import { type Dimension, isDimension, type Named, type SeriesDimension } from '../../src/domain/reports/owners.ts';
 import { type CsvValue, csvLine } from '../../src/storage/clickhouse/reports/csv.ts';
 import type { UsageDay, UsageGroup } from '../../src/storage/clickhouse/reports/usage.ts';
 import type { UsageSeries } from '../../src/storage/clickhouse/reports/usage-series.ts';
 
-/** By model where nothing else is asked for. */
+/** The summary: one row for each group, or for each model if `groupBy` is empty. */
 export function groupsCsv(
   groupBy: readonly Dimension[],
   groups: readonly Named<UsageGroup>[],
@@ -22,7 +22,7 @@ export function daysCsv(groupBy: readonly Dimension[], days: readonly Named<Usag
   return [columns, ...days.map((day) => valuesOf(columns, day))].map(csvLine).join('');
 }
 
-/** A row for each bucket of each series: of the groups and what remains of them, or of all requests. */
+/** The series: one row for each bucket of each group and of the remainder, or of all requests without `groupBy`. */
 export function seriesCsv(groupBy: SeriesDimension | null, found: UsageSeries): string {
   const keys = groupBy === null ? [] : [...seriesKeyColumns(groupBy), 'is_remainder'];
   const columns = ['bucket', ...keys, 'requests', 'errors', 'tokens_prompt', 'tokens_completion', 'cost', ...QUANTILES];
@@ -33,6 +33,7 @@ export function seriesCsv(groupBy: SeriesDimension | null, found: UsageSeries): 
   );
   return [columns, ...rows].map(csvLine).join('');
 }
+
 const QUANTILES = ['p50_latency_ms', 'p95_latency_ms', 'p50_ttft_ms', 'p95_ttft_ms'] as const;
 
 function seriesKeyColumns(groupBy: SeriesDimension): string[] {

@@ -1,9 +1,10 @@
-// What a report shows beside the facts, from Postgres: as long as it comes in time. A report is answered without it.
+// Bounds the time that a report waits for what it shows from Postgres beside the facts. A report is answered without
+// that part when Postgres fails or is late.
 
-/** A report has to begin within the gateway's time for it. */
+/** Leaves the report time to begin within the gateway's own limit. */
 const LIMIT_MS = 3_000;
 
-/** `otherwise`: where it fails or does not come in time, which is logged. */
+/** Resolves to `otherwise`, and logs a warning, if `work` rejects or takes longer than the limit. */
 export async function withinTime<Found>(
   work: Promise<Found>,
   otherwise: Found,

@@ -1,11 +1,11 @@
-// Work of jobs that goes on until it is stopped: step after step, with a rest as long as the step says, and with longer
-// and longer ones while it fails.
+// Repeats a step until it is stopped. Each step says how long to rest before the next one. After failures the rests
+// grow.
 
 import type { Log } from '../../src/platform/log.ts';
 import { Backoff } from './backoff.ts';
 import { StoppableSleep } from './stoppable-sleep.ts';
 
-/** `name`: for the log. `step` resolves to how long to rest before the next one, in milliseconds; 0: not at all. */
+/** `name`: for the log. `step` resolves to the rest before the next step, in milliseconds; 0: no rest. */
 export interface BackgroundLoopParts {
   readonly name: string;
   readonly log: Log;
@@ -23,19 +23,19 @@ export class BackgroundLoop {
     this.parts = parts;
   }
 
-  /** Once; later calls change nothing. */
+  /** Starts the loop. A second call does nothing. */
   start(): void {
     this.running ??= this.run();
   }
 
-  /** Begins no further step, and waits for the one that is running. */
+  /** Begins no further step, and waits for the running step. */
   async stop(): Promise<void> {
     this.stopping = true;
     this.sleep.stop();
     await this.running;
   }
 
-  /** There may be something to do: ends the rest, or skips the one after the running step, even if that step fails. */
+  /** Ends the present rest. While a step is running, skips the rest after that step, even if the step fails. */
   wake(): void {
     this.woken = true;
     this.sleep.end();

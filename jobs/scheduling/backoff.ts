@@ -1,5 +1,4 @@
-// How long to wait after a failure, and how to log it: the first failure and the recovery are logged, the attempts
-// between are not.
+// Decides how long to wait after a failure, and logs the first failure, every 60th one and the recovery.
 
 import type { Log } from '../../src/platform/log.ts';
 
@@ -17,6 +16,7 @@ export class Backoff {
     this.log = options.log;
   }
 
+  /** Returns how long to wait before the next attempt, in milliseconds. */
   failed(error: unknown): number {
     this.failures++;
     if (this.failures === 1 || this.failures % REMINDER_EVERY === 0) {

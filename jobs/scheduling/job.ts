@@ -14,9 +14,9 @@ export interface JobContext {
   readonly postgres: Postgres;
   /** Throws while ClickHouse is away: the run is recorded as failed, and the next run tries again. */
   readonly clickhouse: () => ClickHouseClient;
-  /** The only way for facts into ClickHouse. */
+  /** All facts are inserted through this (clickhouse-link.ts). */
   readonly facts: Pick<FactSink, 'insert'>;
-  /** null: this ClickHouse has none, or is away. */
+  /** null: ClickHouse is a server, whose days are not sealed, or is away. */
   readonly sealedDays: () => SealedDays | null;
   readonly log: Log;
   readonly clock: Clock;

@@ -27,7 +27,7 @@ import type { JobContext, JobResult } from './job.ts';
 
 export interface Job {
   readonly name: string;
-  /** In UTC; null: it runs only when it is requested. */
+  /** In UTC; null: the job runs only when it is requested. */
   readonly cron: string | null;
   readonly run: (context: JobContext) => Promise<JobResult>;
 }
@@ -91,7 +91,7 @@ export function startSchedule(context: JobContext, machine: string, jobs: readon
   };
 }
 
-/** The next time at which a job is due. */
+/** The next time at which a job is due; null: it runs only when it is requested. */
 export function nextDueTime({ name, cron }: Job): Date | null {
   if (cron === null) return null;
   return createTask(cron, () => undefined, { name, timezone: 'UTC' }).getNextRuns(1)[0] ?? null;

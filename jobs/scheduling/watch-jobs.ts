@@ -14,8 +14,8 @@ export interface WatchedGauges {
 }
 
 /**
- * The jobs that count what differs, and in which gauge. The daily comparison of facts sees what the other one is too
- * short-sighted for: what it found stays in the gauge until it finds it no more.
+ * The jobs that count differences, and the gauge of each. `compare-facts-daily` looks back further than
+ * `compare-facts`. Their gauge shows the larger count, so a difference that only the daily job sees stays visible.
  */
 const COUNTING: ReadonlyMap<string, keyof JobGauges> = new Map<JobName, keyof JobGauges>([
   ['check-ledger', 'ledgerDrift'],

@@ -1,5 +1,5 @@
 // Closes epochs of this machine whose process died before it opened its spool, or never learned its epoch because the
-// database died. Nothing was leased or written under them, so no spool will ever tell that they ended.
+// database died. Nothing was leased or written under such an epoch, so no spool will ever show that it ended.
 
 import type { Log } from '../../src/platform/log.ts';
 import { closeUnusedEpoch, listOpenEpochs } from '../../src/storage/postgres/ledger/epochs.ts';
@@ -23,14 +23,14 @@ export async function closeUnspooledEpochs({
   log,
 }: UnspooledEpochsParts): Promise<number[]> {
   const open = await listOpenEpochs(postgres, machine);
-  // The order matters: a process that is dead by now and has no spool after that never had one.
+  // Spools are listed after the processes were found dead: a process without a spool then never had one.
   const dead = open.filter(
     ({ kind, pid }) => kind === 'gateway' && !isAlive({ pid, processStart: null, bootId: null }),
   );
   const spooled = new Set(listEpochs(spoolDirectory));
   const closed: number[] = [];
   for (const { epoch } of dead) {
-    // Two machines may have one name: the process of the other one is no process here, and its spool is not here.
+    // Another machine may have the same name. Its processes and spools are not visible here, but their beats are.
     if (spooled.has(epoch) || (await isBeating(postgres, epoch))) continue;
     if (await closeUnusedEpoch(postgres, epoch)) closed.push(epoch);
   }

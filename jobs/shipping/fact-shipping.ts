@@ -14,7 +14,7 @@ import type { SpoolFleet } from './spool-fleet.ts';
 /** The destination of facts. Throws while ClickHouse is away. */
 export interface FactSink {
   insert(facts: readonly RequestFact[], batch: string): Promise<void>;
-  /** Next to free, where an insert makes a text of thousands of facts before it can fail. */
+  /** Throws while ClickHouse is away. An insert costs more, since it makes the text of its facts before it can fail. */
   probe(): Promise<void>;
 }
 
@@ -27,7 +27,7 @@ export interface FactShippingOptions {
   readonly fleet: SpoolFleet;
 }
 
-/** Where many facts come, they are collected for so many times as long. */
+/** When many facts wait, they are collected for this many times the interval. */
 const BUSY_INTERVALS = 3;
 
 interface Collected {
@@ -39,14 +39,17 @@ export class FactShipping {
   private readonly options: FactShippingOptions;
   private insertedMs = Number.NEGATIVE_INFINITY;
   private more = false;
-  /** What ClickHouse did not take: about as much as one insert may have, sent again as it is. null: nothing. */
+  /** Facts of a failed insert, which are sent again unchanged; null: the last insert succeeded. */
   private refused: readonly Collected[] | null = null;
 
   constructor(options: FactShippingOptions) {
     this.options = options;
   }
 
-  /** Makes at most one insert. False: none was due, or there was nothing to insert. `all`: an insert is always due. */
+  /**
+   * Makes at most one insert of facts of spools. Resolves to false if no insert was due or there was nothing to do.
+   * `all`: an insert is always due. Throws while ClickHouse is away.
+   */
   async step(mode: { all: boolean } = { all: false }): Promise<boolean> {
     if (!mode.all && !this.more && !this.isDue()) return false;
     try {

@@ -58,8 +58,8 @@ export class PostingShipping {
   }
 
   /**
-   * Posts at most one batch of each epoch. `all`: waits for nothing and throws faults; `isWanted`: somebody waits for
-   * all that is recorded, so admissions do not wait for their ends.
+   * Posts at most one batch of each epoch. `all`: ignores pauses after failures, and throws faults. `isWanted`: a
+   * look-up waits for a record, so admissions are posted without waiting for their terminal records. `all` implies it.
    */
   async step(mode: { all: boolean; isWanted?: boolean } = { all: false }): Promise<Posted> {
     const { clock, fleet, metrics } = this.options;
@@ -103,7 +103,7 @@ export class PostingShipping {
     return batch.isNewest ? 'caught_up' : 'behind';
   }
 
-  /** `accepted`: the records that become facts, if they are not the ones that are posted together with the cursor. */
+  /** `accepted`: the records that become facts, where these were posted before and `batch` only moves the cursor. */
   private async post(epoch: ShippedEpoch, batch: PostingBatch, accepted = batch.records): Promise<void> {
     const { postgres, fleet, metrics } = this.options;
     const result = await postExecutions(postgres, batch);
@@ -116,7 +116,7 @@ export class PostingShipping {
     this.tellObservers(accepted);
   }
 
-  /** The records are posted: a fault of who is told of them must not count as one of the posting. */
+  /** The records are posted already, so a fault of an observer must not count as a fault of the posting. */
   private tellObservers(accepted: readonly ExecutionRecord[]): void {
     const { observers = [], log } = this.options;
     if (observers.length === 0) return;
@@ -196,7 +196,7 @@ export class PostingShipping {
     return nowMs - waiting.sinceMs < limits.admittedWaitMs;
   }
 
-  /** Returns the leases of a dead owner once all that it wrote is posted. This does not wait for the facts. */
+  /** Returns the leases of a dead owner once all its records are posted. The facts may follow later. */
   private async endEpoch(epoch: ShippedEpoch): Promise<boolean> {
     if (!epoch.fullyPosted || epoch.settled) return false;
     const { postgres, clock, log } = this.options;

@@ -1,11 +1,11 @@
-// Ships the spools of this machine: into Postgres (each execution posted exactly once), then into ClickHouse as facts,
-// then away.
+// Ships the spools of this machine: posts them to Postgres (each execution exactly once), inserts them into ClickHouse
+// as facts, and then removes them.
 //
 //   segment ──read──► postExecutions (rows, ledger, cursor: one transaction) ─► insertFacts ──► facts cursor ──► unlink
 //
-// Every step may run twice or die anywhere: the ledger and the cursor commit together, facts are idempotent by
-// execution id, cursors move before anything is removed. The two destinations go at their own pace, each with its own
-// backoff: money never waits for analytics.
+// The process may die during any step, and a step may run twice: the ledger and the cursor commit together, facts are
+// idempotent by execution id, and cursors move before anything is removed. Each destination has its own pace and
+// backoff, so that money never waits for analytics.
 
 import type { Clock } from '../../src/platform/clock.ts';
 import type { Log } from '../../src/platform/log.ts';
@@ -27,21 +27,21 @@ export interface ShipperOptions {
   readonly clock: Clock;
   readonly metrics: MetricsRegistry;
   readonly limits?: Partial<ShippingLimits>;
-  /** Who is told of what has ended, once it is posted. */
+  /** Notified of ended executions once these are posted. */
   readonly observers?: readonly EndObserver[];
 }
 
 export interface Shipper {
   start(): void;
-  /** Ends the pause: a look-up waits for its record. */
+  /** Ends the pause between postings, because a look-up waits for a record. */
   postNow(): void;
-  /** Ends the loops, then ships the rest for at most `limitMs`. What is left stays in the spool. */
+  /** Ends the loops, then ships for at most `limitMs`. Records that are not shipped by then stay in the spool. */
   stop(limitMs?: number): Promise<void>;
   /** Ships everything to both destinations, and throws faults. Only to be called while not started. */
   drainOnce(): Promise<void>;
 }
 
-/** Least time between two such postings, however many gateways ask. */
+/** The least time between two postings that `postNow` starts, however many gateways ask. */
 const POSTINGS_WANTED_APART_MS = 25;
 const STOP_LIMIT_MS = 5_000;
 /** How often directories are listed, owners checked and gauges set. */
@@ -59,9 +59,9 @@ export function createShipper(options: ShipperOptions): Shipper {
   const factsRestMs = Math.min(FACTS_REST_MS, limits.factsIntervalMs);
   let surveyedMs = Number.NEGATIVE_INFINITY;
   let begunMs = Number.NEGATIVE_INFINITY;
-  /** After a step that went well. The longer and longer rests after failures are not ended. */
+  /** The loop rests after a successful step. `postNow` does not end the growing rests after failures. */
   let isResting = false;
-  /** Somebody waits since the last step began to read the spools. */
+  /** `postNow` was called since the last step began to read the spools. */
   let isWanted = false;
   let wakeTimer: NodeJS.Timeout | null = null;
 

@@ -39,16 +39,16 @@ interface Cursor {
   facts: number;
 }
 
-/** What is taken for an insert ends behind the range that reaches one of these. */
+/** The facts for one insert end with the range that reaches `recordsMax` or `allBytesMax`. */
 export interface FactLimits extends BatchLimits {
-  /** Of what is read in all, while `bytesMax` is of one read. */
+  /** The bytes of all ranges together; `bytesMax` limits one read. */
   readonly allBytesMax: number;
 }
 
 /**
- * Facts of posted records are kept in memory until they are inserted. Beyond this many, or records of this many bytes
- * in the spool, they are read from there again. Most executions have 300 to 600 bytes; in memory they are ten times as
- * long.
+ * Facts of posted records are kept in memory until they are inserted, up to this many facts, or facts whose records
+ * have this many bytes in the spool. Further facts are read from the spool again. Most executions take 300 to 600 bytes
+ * in the spool and ten times as much in memory.
  */
 const KEPT_FACTS_MAX = 20_000;
 const KEPT_BYTES_MAX = 1 << 24;
@@ -64,7 +64,7 @@ export class ShippedEpoch {
   private readonly cursors = new Map<number, Cursor>();
   /** Complete segments that are posted to their end, with their size. */
   private readonly postedSegments = new Map<number, number>();
-  /** By segment: where the frames and the damage begin whose bytes are in quarantine. */
+  /** By segment: the offsets of the frames and the damage whose bytes are in quarantine. */
   private readonly quarantinedOffsets = new Map<number, Set<number>>();
   private segments: readonly number[] = [];
   ended = false;
@@ -302,9 +302,9 @@ export class ShippedEpoch {
   }
 
   /**
-   * What Postgres refused is no fact: the ledger does not have it, and ClickHouse may refuse it with all that comes
-   * beside it. Of a frame in quarantine no fact is made; those of its other records come from the ledger, by the jobs
-   * that compare the facts of three days with it, or make all anew.
+   * Reads facts from the spool. No facts are made of a frame in quarantine: the ledger lacks the record that Postgres
+   * refused, and ClickHouse may refuse that record together with the rest of the insert. The facts of the frame's other
+   * records come from the ledger, through `compare-facts-daily` (three days) or `rebuild-facts` (all).
    */
   private readFacts(segment: number, fromOffset: number, endOffset: number, limits: BatchLimits): FactRange {
     const quarantined = this.quarantinedOffsets.get(segment);
@@ -318,7 +318,7 @@ export class ShippedEpoch {
     const range = { epoch: this.epoch, segment, fromOffset };
     if (batch.records.length > 0)
       return { ...range, toOffset: batch.toOffset, facts: isQuarantined ? [] : factsOf(batch.records) };
-    // A restored spool may end before what its database has posted: that becomes facts from the ledger.
+    // A restored spool may end before its posted offset. The missing facts come from the ledger.
     if (batch.stopped === 'end') return { ...range, toOffset: endOffset, facts: [] };
     // The damage that posting skipped is skipped here as well.
     const { nextOffset } = this.reader.readDamage(this.directory, segment, fromOffset);
@@ -326,7 +326,7 @@ export class ShippedEpoch {
   }
 }
 
-/** Of its records in the spool. */
+/** The bytes of the range's records in the spool. */
 function bytesOf({ fromOffset, toOffset }: FactRange): number {
   return toOffset - fromOffset;
 }

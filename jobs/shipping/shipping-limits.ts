@@ -1,28 +1,28 @@
-// The bounds and pauses of shipping, and what they are unless somebody sets others.
+// The bounds and pauses of shipping, and their defaults.
 
 export interface ShippingLimits {
   /** The bounds of one Postgres transaction. */
   readonly recordsMax: number;
   readonly bytesMax: number;
   /**
-   * The pause after everything was posted. A transaction costs as much as a hundred records where the core has slept,
-   * so records are collected meanwhile. A look-up that waits for its record ends the pause.
+   * The pause after everything was posted. On a core that has slept, a transaction costs as much as a hundred records,
+   * so records are collected during the pause. A look-up that waits for its record ends the pause.
    */
   readonly pollMs: number;
   /**
-   * A batch of admissions alone waits this long for the first terminal record, since most executions need not be posted
-   * twice then.
+   * A batch that has only admissions waits this long for the first terminal record. Most executions are then posted
+   * once instead of twice.
    */
   readonly admittedWaitMs: number;
   /**
-   * An insert costs ClickHouse about as much as a thousand facts, so facts are collected for this time, three times as
-   * long where more than `factsFew` have come meanwhile, or up to `factsWanted`.
+   * Facts are collected for this long, because an insert costs ClickHouse about as much as a thousand facts. They are
+   * collected three times as long when more than `factsFew` wait, and inserted at once when `factsWanted` wait.
    */
   readonly factsIntervalMs: number;
   readonly factsFew: number;
   readonly factsWanted: number;
   readonly factsMax: number;
-  /** Of the records of one insert, in the spool: in memory facts take ten times as much. */
+  /** The most bytes, in the spool, of the records of one insert. Facts take ten times as much in memory. */
   readonly factsBytesMax: number;
 }
 

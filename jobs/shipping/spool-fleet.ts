@@ -1,4 +1,5 @@
-// The spools of this machine, listed from time to time: their epochs, with the cursors they had when they were found.
+// The spools of this machine as the shipper knows them: lists them from time to time, opens new ones with their cursors
+// and removes shipped ones.
 
 import type { Log } from '../../src/platform/log.ts';
 import { deleteSpoolCursors, readSpoolCursors } from '../../src/storage/postgres/ledger/spool-cursors.ts';
@@ -64,7 +65,7 @@ export class SpoolFleet {
     return new ShippedEpoch(spool, cursors, this.reader, listQuarantinedPlaces(this.spoolDirectory, spool.epoch));
   }
 
-  /** Without a known owner, nobody knows whether a spool has ended. It waits for a person, and the others go on. */
+  /** null: the spool has no readable owner or a newer form, so it cannot be shipped. It waits; other spools go on. */
   private readSpool(epoch: number): EpochSpool | null {
     try {
       return readEpochSpool(this.spoolDirectory, epoch);
@@ -75,8 +76,8 @@ export class SpoolFleet {
   }
 
   /**
-   * A copy of the spool of a process that runs on another machine has ended in the middle of what that one still
-   * writes, and must neither be posted nor end its epoch, whose leases it spends.
+   * Whether the owner of the spool is alive on another machine, so that this spool is a copy. The owner still writes to
+   * the original and spends the leases of its epoch. A copy must therefore neither be posted nor end the epoch.
    */
   private async livesElsewhere(epoch: number): Promise<boolean> {
     if (!(await isBeating(this.postgres, epoch))) return false;
@@ -89,7 +90,7 @@ export class SpoolFleet {
     this.unreadable.add(epoch);
   }
 
-  /** After a lost answer it is unknown what was committed, so the cursors are read again. */
+  /** Makes the next survey read the epoch's cursors again: after a lost answer it is unknown what was committed. */
   forget(epoch: ShippedEpoch): void {
     this.byNumber.delete(epoch.epoch);
   }

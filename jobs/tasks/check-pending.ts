@@ -1,6 +1,6 @@
-// Job: an execution that is pending for longer than it can be under way is an alarm
-// (src/storage/postgres/ledger/pending-executions.ts has the rule). Where its machine is gone for ever, an operator
-// says so: `tollgate epoch abandon`.
+// Job: raises an alarm for executions that are pending for longer than an execution can be under way
+// (src/storage/postgres/ledger/pending-executions.ts has the rule). If their machine is gone for ever, an operator ends
+// its epoch with `tollgate epoch abandon`.
 
 import { readPendingExecutions } from '../../src/storage/postgres/ledger/pending-executions.ts';
 import type { JobContext, JobResult } from '../scheduling/job.ts';

@@ -1,5 +1,5 @@
-// Job: what is sealed of days (src/storage/clickhouse/sealed-days.ts) is compared with its facts, each day once a day.
-// A day that differs is read from its facts until it is sealed again.
+// Job: compares each sealed day (src/storage/clickhouse/sealed-days.ts) with its facts once a day. Where they differ,
+// reports read the facts until the day is sealed again.
 
 import { HOUR_MS } from '../../src/platform/durations.ts';
 import type { JobContext, JobResult } from '../scheduling/job.ts';

@@ -1,8 +1,9 @@
-// Job: the facts in ClickHouse must equal the ledger in Postgres, hour by hour; what is missing or different is
-// inserted from the ledger.
+// Job: compares the facts in ClickHouse with the ledger in Postgres, hour by hour, and inserts missing or different
+// facts from the ledger.
 //
-// Counts, pending counts and charges are compared per hour; only an hour that differs is read execution by execution, a
-// minute at a time. A fact without a ledger row cannot be repaired by inserting: it stays a difference, and an alarm.
+// The counts of executions, the counts of pending ones and the charges are compared for each hour. Only an hour that
+// differs is read execution by execution, a minute at a time. A fact without a ledger row cannot be repaired by an
+// insert: the hour stays different, which is an alarm.
 
 import { HOUR_MS, MINUTE_MS } from '../../src/platform/durations.ts';
 import {
@@ -54,7 +55,7 @@ export async function compareFacts(
   };
 }
 
-/** All hours of the ledger: for a ClickHouse that has just become the facts' home. */
+/** Compares all hours of the ledger: for a ClickHouse that has just become the home of the facts. */
 export async function rebuildFacts(context: JobContext): Promise<JobResult> {
   const first = await findFirstAdmission(context.postgres);
   if (first === null) return {};
@@ -96,7 +97,7 @@ async function repairMinute({ postgres, clickhouse, facts: sink }: JobContext, m
     return fact === undefined || fact.billingStatus !== record.billingStatus || fact.charge !== charge;
   });
   const [first] = wrong;
-  // The name includes what was found, because the same executions with another difference are another insert.
+  // The name includes the number of facts found, because another difference of the same executions is another insert.
   if (first !== undefined)
     await sink.insert(wrong.map(factOf), `repair:${first.id}:${wrong.length}:${facts.size}:${minute.endedBeforeMs}`);
   return wrong.length;

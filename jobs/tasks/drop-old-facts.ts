@@ -1,5 +1,4 @@
-// Job: facts older than the operator keeps them (FACTS_RETENTION_DAYS) are dropped, by whole months. The ledger keeps
-// what was charged.
+// Job: drops facts that are older than FACTS_RETENTION_DAYS, by whole months. The ledger keeps what was charged.
 
 import { DAY_MS } from '../../src/platform/durations.ts';
 import { daysOfMonths, dropFactMonths, findFactMonthsBefore } from '../../src/storage/clickhouse/fact-partitions.ts';

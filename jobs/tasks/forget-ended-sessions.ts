@@ -1,5 +1,4 @@
-// Job: sessions of the console and one-time links that ended long ago are deleted; the audit log keeps who opened
-// which.
+// Job: deletes console sessions and one-time links that ended long ago. The audit log keeps who opened each of them.
 
 import { forgetEndedSessions } from '../../src/storage/postgres/identity/sessions.ts';
 import type { JobContext, JobResult } from '../scheduling/job.ts';

@@ -1,4 +1,4 @@
-// Job: the record of runs is kept for a month.
+// Job: deletes the records of job runs after a month.
 
 import { forgetJobRuns } from '../../src/storage/postgres/job-runs.ts';
 import type { JobContext, JobResult } from '../scheduling/job.ts';

@@ -1,4 +1,4 @@
-// Job: deletes the counts of past budget periods and of removed limits once nothing of them is leased.
+// Job: deletes the pools of past budget periods and of removed limits once no part of them is leased.
 
 import { DAY_MS } from '../../src/platform/durations.ts';
 import { forgetLimitPools } from '../../src/storage/postgres/limits/limit-leases.ts';

@@ -1,4 +1,4 @@
-// Job: requests that were refused are shown for a month; nothing about money is in their records.
+// Job: deletes the records of refused requests after a month. They contain nothing about money.
 
 import { DAY_MS } from '../../src/platform/durations.ts';
 import { forgetRefusedRequests } from '../../src/storage/postgres/ledger/generations.ts';

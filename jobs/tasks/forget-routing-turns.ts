@@ -1,5 +1,5 @@
-// Job: the route of a human turn is remembered for a month; who goes on with an older conversation begins it anew as
-// far as routing is concerned.
+// Job: deletes the stored routes of human turns after a month. Routing treats an older conversation that goes on as a
+// new one.
 
 import { DAY_MS } from '../../src/platform/durations.ts';
 import { forgetTurns } from '../../src/storage/postgres/routing/turns.ts';

@@ -1,4 +1,4 @@
-// Job: where a saved response is kept is remembered for three months, which is longer than providers keep the response.
+// Job: forgets after three months which provider keeps a saved response. Providers keep responses for less time.
 
 import { DAY_MS } from '../../src/platform/durations.ts';
 import { forgetSavedResponses } from '../../src/storage/postgres/saved/saved-responses.ts';

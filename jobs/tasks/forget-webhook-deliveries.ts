@@ -1,4 +1,4 @@
-// Job: messages that were given up are kept for a month, to be sent again when somebody asks for it.
+// Job: deletes webhook messages a month after they were given up. Until then they can be sent again on request.
 
 import { forgetDeliveries } from '../../src/storage/postgres/webhooks/webhook-deliveries.ts';
 import type { JobContext, JobResult } from '../scheduling/job.ts';

@@ -1,6 +1,5 @@
-// Job: executions that a closed epoch left open are resolved by the written rule
-// (src/storage/postgres/ledger/epochs.ts). Shipping does this when it closes an epoch; this is for what was left when
-// it died between the two.
+// Job: resolves the executions that closed epochs left open, by the rule in src/storage/postgres/ledger/epochs.ts.
+// Shipping does the same when it closes an epoch; this job does it where shipping died between the two steps.
 
 import { factOf } from '../../src/storage/clickhouse/facts.ts';
 import { resolveAllPending } from '../../src/storage/postgres/ledger/epochs.ts';

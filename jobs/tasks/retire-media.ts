@@ -1,5 +1,5 @@
-// Job: uploaded files are deleted when they are as old as they may be, the bytes of what was deleted are removed, and
-// what uploads had reserved whose process died is given back.
+// Job: deletes uploaded files that have reached their retention, removes the bytes of deleted files, and gives back the
+// reservations of uploads whose process died.
 
 import { DAY_MS } from '../../src/platform/durations.ts';
 import { retireMediaObjects } from '../../src/storage/postgres/media/media-objects.ts';
@@ -12,7 +12,7 @@ import {
 import type { JobContext, JobResult, MediaOfJobs } from '../scheduling/job.ts';
 
 const BATCH = 500;
-/** The rest is done by the next run. */
+/** The next run does the rest. */
 const BATCHES_MAX = 200;
 
 export async function retireMedia(context: JobContext): Promise<JobResult> {

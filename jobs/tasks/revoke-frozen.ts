@@ -1,4 +1,4 @@
-// Job: tells gateways of frozen wallets once more, should one not have heard of it.
+// Job: notifies gateways of frozen wallets once more, in case one of them missed the first notification.
 
 import { revokeFrozen } from '../../src/storage/postgres/ledger/payer-wallets.ts';
 import type { JobContext, JobResult } from '../scheduling/job.ts';

@@ -1,13 +1,14 @@
-// Job: what is over of days is sealed (src/storage/clickhouse/sealed-days.ts), so that reports need not read its facts.
+// Job: seals the days up to the last hour that is over (src/storage/clickhouse/sealed-days.ts), so that reports need not
+// read their facts.
 
 import { MINUTE_MS } from '../../src/platform/durations.ts';
 import type { JobContext, JobResult } from '../scheduling/job.ts';
 
-/** By then nearly all facts of an hour have come. A later one opens its day again. */
+/** Nearly all facts of an hour arrive within this time after it. A later fact opens its day again. */
 const SETTLING_MS = 15 * MINUTE_MS;
 /**
- * Of every five minutes (jobs/scheduling/schedule.ts). Ten million facts of 92 days are sealed in less, all after an
- * update.
+ * The job seals for at most this long, and runs every five minutes (jobs/scheduling/schedule.ts). After an update, all
+ * days may have to be sealed anew; ten million facts of 92 days take less than this.
  */
 const RUN_MS = 120_000;
 

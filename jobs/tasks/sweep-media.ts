@@ -1,5 +1,5 @@
-// Job: compares the objects of uploaded files with their rows. An object of nobody is removed; a row whose object is
-// missing is an alarm, since nothing of ours makes one.
+// Job: compares the objects of uploaded files with their rows. An object without a row or a reservation is removed. A
+// row without an object is an alarm, since no part of Tollgate leaves one.
 
 import type { ObjectStore } from '../../src/domain/media/object-store.ts';
 import { listObjectIds, listUnowned } from '../../src/storage/postgres/media/sweep.ts';
@@ -52,7 +52,7 @@ async function sweepBatch(
   return unowned.size;
 }
 
-/** Rows that were there before the objects were listed, and still are. */
+/** The ids of rows without an object. Only rows that existed before the objects were listed, and still exist, count. */
 async function listMissing({ postgres }: JobContext, present: ReadonlySet<string>, before: Date): Promise<string[]> {
   const missing: string[] = [];
   for (let after = FIRST_ID; ; ) {

@@ -1,5 +1,6 @@
-// Obtains the tokens of providers that take one in the place of a key, and the next one ahead of each one's end. One
-// process of an installation is at a token at a time; gateways hear of it and never wait for one.
+// Obtains access tokens for providers that take a token instead of a key, and renews each token before it expires. Only
+// one process of an installation works on a token at a time. Gateways are notified of each new token; they never wait
+// for one.
 
 import type { TokenSecret } from '../../src/domain/configuration/schema/token-schema.ts';
 import type { Clock } from '../../src/platform/clock.ts';
@@ -22,11 +23,11 @@ import { formPoster } from '../../src/upstream/tokens/post-form.ts';
 import { BackgroundLoop } from '../scheduling/background-loop.ts';
 
 const POLL_MS = 2_000;
-/** Of a token's life, after which it is renewed. */
+/** The share of its life after which a token is renewed. */
 const RENEWED_AT = 0.8;
 const RETRY_SECONDS = 5;
 const RETRY_SECONDS_MAX = 300;
-/** Each new token makes every gateway read its catalog again, however short its life is. */
+/** A token is not renewed sooner, however short its life is: each new token makes every gateway reload its catalog. */
 const RENEWED_AFTER_SECONDS_MIN = 5;
 
 export interface TokenRenewerParts {
@@ -89,7 +90,7 @@ export class TokenRenewer {
       await keepToken(postgres, due, { sealed, lifeSeconds, renewAfterSeconds });
       if (due.failures > 0) log.info({ provider, failures: due.failures }, 'a token of a provider was obtained again');
     } catch (error) {
-      // The claim expires, and it is tried again.
+      // The claim expires, and the token is tried again.
       log.warn({ err: error, provider }, 'how an attempt to obtain a token went could not be recorded');
     }
   }
@@ -99,7 +100,7 @@ export class TokenRenewer {
     try {
       secret = JSON.parse(this.parts.box.open(secretSealed, providerSecretName(providerId))) as TokenSecret;
     } catch (error) {
-      // A message of JSON.parse would quote the secret.
+      // The message of JSON.parse is not used, because it would quote the secret.
       return { ok: false, reason: error instanceof SyntaxError ? 'the stored secret is damaged' : String(error) };
     }
     const post = formPoster({ proxy, proxies: this.parts.proxies, tls: readTlsFiles(providerId, tls ?? {}) });

@@ -91,7 +91,10 @@ export class WebhookDeliverer {
     return claimed.length;
   }
 
-  /** Wakes the loop where a limit, of this webhook or of all, was reached: only then did a claim leave due messages. */
+  /**
+   * Wakes the loop if this webhook's limit or the limit of all webhooks had been reached. Only then can the last claim
+   * have left due messages.
+   */
   private ended(attempt: Promise<void>, organizationId: string): void {
     this.underWay.delete(attempt);
     const left = (this.busy.get(organizationId) ?? 1) - 1;

@@ -6,7 +6,7 @@ import { postRequest } from '../../src/platform/egress/post-request.ts';
 
 export interface WebhookTargets {
   readonly allowHttp: boolean;
-  /** By which addresses are called. */
+  /** Decides which addresses may be called. */
   readonly guard: EgressGuard;
 }
 

@@ -1,5 +1,5 @@
-// Worker task: reads a configuration file that somebody wants compared, which takes a fifth of a second where it is
-// large.
+// Worker task: reads a configuration file that is to be compared with the stored configuration. A large file takes a
+// fifth of a second.
 
 import type { CheckFileInput } from '../src/domain/configuration/check-file-task.ts';
 import {

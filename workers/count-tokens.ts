@@ -15,7 +15,7 @@ export type { CountTokensInput, CountTokensOutput };
 type CountTokens = (text: string) => number;
 type CountWith = (text: string, options: { readonly disallowedSpecial: Set<string> }) => number;
 
-/** Loaded when first asked for: an encoding takes about 125 ms and 100 MB. */
+/** Each encoding is loaded at its first use, because it takes about 125 ms and 100 MB. */
 const ENCODINGS: Readonly<Record<string, () => Promise<{ countTokens: CountWith }>>> = {
   o200k_base: () => import('gpt-tokenizer/encoding/o200k_base'),
   cl100k_base: () => import('gpt-tokenizer/encoding/cl100k_base'),
@@ -73,9 +73,9 @@ function countResponse(input: CountTokensInput, count: CountTokens): number | nu
   const tokens = countText(text, count);
   const keptBytes = input.response.byteLength;
   if (tokens === null || input.responseBytesTotal <= keptBytes) return tokens;
-  // A beginning in which nothing was written yet says nothing of the rest.
+  // The kept beginning of the reply contains no text yet, so it does not allow an estimate of the rest.
   if (tokens === 0) return null;
-  // Bytes that are no UTF-8 decode to more than they were.
+  // Invalid UTF-8 decodes to more bytes than it had, so `leadBytes` could exceed the kept bytes.
   const leadBytes = Math.min(text?.leadBytes ?? 0, keptBytes - 1);
   return Math.round(tokens * ((input.responseBytesTotal - leadBytes) / (keptBytes - leadBytes)));
 }
@@ -92,7 +92,7 @@ function countText(text: CountableText | null, count: CountTokens): number | nul
   return text === null ? null : text.texts.reduce((tokens, part) => tokens + count(part), text.formatTokens);
 }
 
-/** A reply can be cut inside a character; what is left of it decodes to a replacement character. */
+/** A reply can be cut inside a character. The rest of that character decodes to a replacement character. */
 function decode(bytes: Uint8Array): string {
   return new TextDecoder().decode(bytes);
 }

@@ -1,4 +1,4 @@
-// Worker task: finds what a request names of objects that its provider stores, where its body is too big to be parsed
+// Worker task: finds the provider-stored objects that a request names, where the request's body is too big to be parsed
 // on the event loop.
 
 import { findStoredObjects, type StoredObjectsFound } from '../src/domain/stored-objects/find-stored-objects.ts';

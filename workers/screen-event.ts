@@ -1,4 +1,4 @@
-// Worker task: screens one event of a stream that is too big for the event loop.
+// Worker task: screens one stream event that is too big for the event loop.
 
 import { compiledOf } from '../src/domain/guardrails/compiled-by-key.ts';
 import { EventScreen } from '../src/domain/guardrails/event-screen.ts';

@@ -1,5 +1,5 @@
-// Worker task: what policies would find in a text that somebody tries them on. Their patterns are compiled for it, and
-// nobody has promised that they are fast.
+// Worker task: finds what guardrail policies would match in a sample text. It compiles the policies' patterns, which
+// may be slow.
 
 import { findInText, type TriedText } from '../src/domain/guardrails/find-in-text.ts';
 import type { TryPoliciesInput } from '../src/domain/guardrails/try-policies-task.ts';

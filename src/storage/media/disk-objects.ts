@@ -1,5 +1,5 @@
-// Keeps uploaded files in a directory of this machine, each under its id: renamed there when it is complete and synced,
-// so that it is whole or absent, whenever the machine stops.
+// Keeps uploaded files in a directory of this machine, each under its id. A file is renamed to its place when it is
+// complete and synced, so that it is whole or absent whenever the machine stops.
 
 import { type FileHandle, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ export class DiskObjects implements ObjectStore {
   private readonly objects: string;
   private readonly staging: FileStaging;
 
-  /** Everything lies below this directory, which is made if it is missing. */
+  /** All files are below `directory`, which is created if it is missing. */
   constructor(directory: string) {
     this.objects = join(directory, 'objects');
     makeDirectoryDurably(this.objects);
@@ -26,16 +26,16 @@ export class DiskObjects implements ObjectStore {
   }
 
   async keep(staged: StagedFile): Promise<void> {
-    const shelf = this.shelfOf(staged.id);
-    if ((await mkdir(shelf, { recursive: true, mode: DIRECTORY_MODE })) !== undefined) await syncPath(this.objects);
-    await rename(staged.path, join(shelf, staged.id));
-    await syncPath(shelf);
+    const directory = this.directoryOf(staged.id);
+    if ((await mkdir(directory, { recursive: true, mode: DIRECTORY_MODE })) !== undefined) await syncPath(this.objects);
+    await rename(staged.path, join(directory, staged.id));
+    await syncPath(directory);
   }
 
   async read(id: string, { first, last }: ByteRange): Promise<AsyncIterable<Uint8Array> | null> {
     if (!isObjectId(id)) return null;
     try {
-      return readPieces(await open(join(this.shelfOf(id), id), 'r'), first, last);
+      return readPieces(await open(join(this.directoryOf(id), id), 'r'), first, last);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
       throw error;
@@ -43,7 +43,7 @@ export class DiskObjects implements ObjectStore {
   }
 
   async remove(id: string): Promise<void> {
-    if (isObjectId(id)) await rm(join(this.shelfOf(id), id), { force: true });
+    if (isObjectId(id)) await rm(join(this.directoryOf(id), id), { force: true });
   }
 
   removeStaged(id: string): Promise<void> {
@@ -51,13 +51,13 @@ export class DiskObjects implements ObjectStore {
   }
 
   async *list(): AsyncIterable<{ id: string; isStaged: boolean }> {
-    for (const shelf of await readdir(this.objects))
-      for (const id of await readdir(join(this.objects, shelf))) if (isObjectId(id)) yield { id, isStaged: false };
+    for (const name of await readdir(this.objects))
+      for (const id of await readdir(join(this.objects, name))) if (isObjectId(id)) yield { id, isStaged: false };
     for (const id of await this.staging.list()) yield { id, isStaged: true };
   }
 
-  /** The objects are spread over 256 directories by the beginning of their ids. */
-  private shelfOf(id: string): string {
+  /** Objects are spread over 256 directories by the first two digits of their ids. */
+  private directoryOf(id: string): string {
     return join(this.objects, id.slice(0, 2));
   }
 }

@@ -1,4 +1,5 @@
-// Receives files on the local disk: each under its id in a directory of its own, complete and synced before it is kept.
+// Receives files on the local disk, each under its id in a staging directory. A file is complete and synced before it
+// is kept.
 
 import { constants, type FileHandle, open, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -33,8 +34,8 @@ export class FileStaging {
 }
 
 /**
- * One file is synced at a time. A sync takes as long as the disk does, in one of libuv's few threads, and the records
- * of generations are synced in the same ones.
+ * Syncs one file at a time. A sync holds one of libuv's few threads for as long as the disk takes, and the spool needs
+ * the same threads to sync the records of generations.
  */
 class SyncQueue {
   private last: Promise<unknown> = Promise.resolve();
@@ -49,7 +50,7 @@ class SyncQueue {
 class OpenStagedFile implements StagedFile {
   readonly id: string;
   readonly path: string;
-  /** null: it is closed. */
+  /** null: the file is closed. */
   private file: FileHandle | null;
   private readonly syncing: SyncQueue;
 
@@ -63,7 +64,7 @@ class OpenStagedFile implements StagedFile {
   async write(bytes: Uint8Array): Promise<void> {
     const { file } = this;
     if (file === null) throw new Error('a staged file was written to after its end');
-    // A disk that is nearly full takes a part.
+    // A write to a nearly full disk may be short.
     for (let at = 0; at < bytes.length; ) {
       const { bytesWritten } = await file.write(bytes, at, bytes.length - at);
       at += bytesWritten;
@@ -81,7 +82,7 @@ class OpenStagedFile implements StagedFile {
   async discard(): Promise<void> {
     const { file } = this;
     this.file = null;
-    // What cannot be removed now is removed by the sweep.
+    // Errors are ignored: the job sweep-media removes the file later.
     await file?.close().catch(() => undefined);
     await rm(this.path, { force: true }).catch(() => undefined);
   }

@@ -1,4 +1,4 @@
-// Opens where uploaded files are kept, once it is sure that it is where this installation keeps them.
+// Opens the store of uploaded files, after checking that it is the one that this installation uses.
 
 import { randomUUID } from 'node:crypto';
 import { existsSync, linkSync, readFileSync, rmSync } from 'node:fs';
@@ -11,7 +11,7 @@ import { makeDirectoryDurably, syncDirectory, writeSynced } from '../spool/durab
 import { DiskObjects } from './disk-objects.ts';
 import { BucketRefusal, S3Objects } from './s3-objects.ts';
 
-/** Longer a process does not wait at its start for a service that stalls. */
+/** The longest that a starting process waits for a service that stalls. */
 const CHECK_MS = 5_000;
 
 class ForeignMediaHome extends Error {
@@ -23,17 +23,17 @@ interface OpenParams {
   readonly storage: 'disk' | BucketConfig;
   readonly dataDirectory: string;
   readonly log: { warn(fields: object, message: string): void };
-  /** How long a service may take to show at the start that it can be used. */
+  /** The time limit for the check of the bucket at the start. */
   readonly checkMs?: number;
 }
 
-/** Throws ForeignMediaHome where the installation's files lie elsewhere. */
+/** Throws ForeignMediaHome if the installation's files are kept elsewhere, or an Error if the bucket refuses a call. */
 export async function openObjects(params: OpenParams): Promise<ObjectStore> {
   const { postgres, storage, dataDirectory, log, checkMs = CHECK_MS } = params;
   const directory = mediaDirectory(dataDirectory);
   const here = homeOf(storage, directory);
   const home = await registerMediaHome(postgres, here);
-  if (home.kind !== here.kind || home.place !== here.place) throw new ForeignMediaHome(wordsOn(home));
+  if (home.kind !== here.kind || home.place !== here.place) throw new ForeignMediaHome(explain(home));
   return storage === 'disk' ? new DiskObjects(directory) : openBucket(storage, directory, log, checkMs);
 }
 
@@ -41,7 +41,7 @@ export function homeOf(storage: 'disk' | BucketConfig, directory: string): Media
   return storage === 'disk' ? { kind: 'disk', place: readMark(directory) } : { kind: 's3', place: storage.url };
 }
 
-function wordsOn({ kind, place }: MediaHome): string {
+function explain({ kind, place }: MediaHome): string {
   const where =
     kind === 's3' ? `in ${place}` : 'in the DATA_DIR of another machine, or of this one before it was moved';
   return (
@@ -50,7 +50,7 @@ function wordsOn({ kind, place }: MediaHome): string {
   );
 }
 
-/** A service that cannot be reached now keeps nobody from generating; one that refuses us is set up wrongly. */
+/** An unreachable service must not prevent generating, so it is only logged. A service that refuses us is an error. */
 async function openBucket(
   bucket: BucketConfig,
   directory: string,
@@ -74,7 +74,7 @@ export function mediaDirectory(dataDirectory: string): string {
   return join(dataDirectory, 'media');
 }
 
-/** What tells this directory from every other; a copy or a shared volume has the same. */
+/** A random text that identifies this directory. A copy of the directory or a shared volume has the same text. */
 function readMark(directory: string): string {
   const path = join(directory, 'mark');
   makeDirectoryDurably(directory);
@@ -82,7 +82,7 @@ function readMark(directory: string): string {
   return readFileSync(path, 'utf8').trim();
 }
 
-/** Processes that start at once agree on the first one's. */
+/** Processes that start at the same time agree on the mark of the first one. */
 function writeMark(directory: string, path: string): void {
   const mark = randomUUID();
   const own = `${path}.${mark}`;

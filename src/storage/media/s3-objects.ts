@@ -1,5 +1,5 @@
 // Keeps uploaded files in a bucket of an S3-compatible service, each under its id. A file is received on the local disk
-// first, so that it is sent with its length and its hash, and appears in the bucket whole or not at all.
+// first, so that it can be sent with its length and hash, and appears in the bucket whole or not at all.
 
 import { createHash, randomUUID } from 'node:crypto';
 import { createReadStream } from 'node:fs';
@@ -12,7 +12,7 @@ import { dispositionOf } from '../../domain/media/serving-headers.ts';
 import { FileStaging, isObjectId } from './file-staging.ts';
 
 const CONNECT_MS = 5_000;
-/** Until an answer begins, and between two pieces of it. */
+/** The longest wait for an answer to begin, and between two pieces of it. */
 const ANSWER_MS = 30_000;
 const ATTEMPTS_MAX = 3;
 const PAUSE_MS = 200;
@@ -22,7 +22,7 @@ interface Call {
   readonly method: 'GET' | 'HEAD' | 'PUT' | 'DELETE';
   readonly url: URL;
   readonly headers?: Readonly<Record<string, string>>;
-  /** In hexadecimal; absent: there is no body. */
+  /** Hash of the body in hexadecimal; absent: there is no body. */
   readonly sha256?: string;
   /** Called for each attempt. */
   readonly body?: () => NodeJS.ReadableStream | Buffer;
@@ -35,14 +35,14 @@ export class S3Objects implements ObjectStore {
   private readonly staging: FileStaging;
   private readonly agent: Agent;
 
-  /** `directory`: where files are received. */
+  /** `directory`: the local directory in which files are received. */
   constructor(bucket: BucketConfig, directory: string, answerMs: number = ANSWER_MS) {
     this.bucket = bucket;
     this.staging = new FileStaging(directory);
     this.agent = new Agent({ connect: { timeout: CONNECT_MS }, headersTimeout: answerMs, bodyTimeout: answerMs });
   }
 
-  /** Writes, reads and removes an object. Throws where one of them fails, as with a wrong secret or bucket. */
+  /** Writes, reads and removes an object. Throws if a call fails: a BucketRefusal for a wrong secret or bucket. */
   async check(): Promise<void> {
     const url = this.urlOf(`check-${randomUUID()}`);
     const body = Buffer.from('tollgate');
@@ -66,12 +66,12 @@ export class S3Objects implements ObjectStore {
     };
     const body = () => (file.bytes === 0 ? Buffer.alloc(0) : createReadStream(staged.path));
     const sha256 = file.sha256.toString('hex');
-    // 412: an attempt whose answer was lost has put it there. Nobody else has this id.
+    // 412: an earlier attempt, whose answer was lost, has stored the object. Nobody else uses this id.
     await this.finish([200, 412], { method: 'PUT', url, headers, sha256, body });
     await this.confirm(staged.id, file);
   }
 
-  /** What the service says it has must be what was sent. */
+  /** Checks that the length and hash that the service reports are those of the file. If not, removes the object. */
   private async confirm(id: string, file: ReceivedFile): Promise<void> {
     const headers = { 'x-amz-checksum-mode': 'ENABLED' };
     const answer = await this.finish([200], { method: 'HEAD', url: this.urlOf(id), headers });
@@ -142,14 +142,14 @@ export class S3Objects implements ObjectStore {
     return { accessKeyId: keyId, secretAccessKey: secret, region, service: 's3' };
   }
 
-  /** As `expect`, and the answer's body is read to its end. */
+  /** Like `expect`, and also reads the answer's body to its end. */
   private async finish(statuses: readonly number[], call: Call): Promise<Answer> {
     const answer = await this.expect(statuses, call);
     await answer.body.dump();
     return answer;
   }
 
-  /** What the network or the service itself fails at is tried again. */
+  /** Makes a call, with retries after network errors and 5xx. Throws BucketRefusal for any other unexpected status. */
   private async expect(statuses: readonly number[], call: Call): Promise<Answer> {
     for (let attempt = 1; ; attempt += 1) {
       const isLast = attempt === ATTEMPTS_MAX;
@@ -183,7 +183,7 @@ export class S3Objects implements ObjectStore {
   }
 }
 
-/** What the bucket answers to a call that would be answered the same again. */
+/** The bucket refused a call, and would refuse it again. */
 export class BucketRefusal extends Error {
   override readonly name = 'BucketRefusal';
 }

@@ -25,7 +25,7 @@ import {
   lockEmbedded,
 } from '../src/storage/postgres/ledger/facts-home.ts';
 import type { Postgres } from '../src/storage/postgres/pool.ts';
-import { SchemaUnfit } from '../src/storage/schema-fit.ts';
+import { SchemaMismatch } from '../src/storage/schema-fit.ts';
 import { Backoff } from './scheduling/backoff.ts';
 import { StoppableSleep } from './scheduling/stoppable-sleep.ts';
 import type { FactSink } from './shipping/fact-shipping.ts';
@@ -133,7 +133,7 @@ export class ClickHouseLink implements FactSink {
         break;
       } catch (error) {
         const waitMs = backoff.failed(error);
-        if (error instanceof SchemaUnfit || error instanceof FactsElsewhere) tried.reject(error);
+        if (error instanceof SchemaMismatch || error instanceof FactsElsewhere) tried.reject(error);
         else tried.resolve();
         await this.sleep.forMs(waitMs);
       }

@@ -67,7 +67,7 @@ interface CheckedRequest {
   readonly nameRows: NameRows;
 }
 
-/** Throws ReportStoreAway or SemaphoreFull. A body in pieces can also throw them while it is read. */
+/** Throws ReportStoreUnavailable or SemaphoreFull. A body in pieces can also throw them while it is read. */
 export async function answerReport(
   source: ReportSource,
   { delegation, query: text, accept, nowMs }: ReportRequest,

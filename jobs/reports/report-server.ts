@@ -17,7 +17,7 @@ import type { Log } from '../../src/platform/log.ts';
 import type { Counter, MetricsRegistry } from '../../src/platform/metrics.ts';
 import type { ReportsAddress } from '../../src/reports-settings.ts';
 import { type ClickHouseReader, type ClickHouseSettings, readingFor } from '../../src/storage/clickhouse/clickhouse.ts';
-import { ReportStoreAway } from '../../src/storage/clickhouse/reports/select-report.ts';
+import { ReportStoreUnavailable } from '../../src/storage/clickhouse/reports/select-report.ts';
 import type { SealedDays } from '../../src/storage/clickhouse/sealed-days.ts';
 import { Backoff } from '../scheduling/backoff.ts';
 import { StoppableSleep } from '../scheduling/stoppable-sleep.ts';
@@ -207,7 +207,7 @@ export class ReportServer {
 
   private refusalFor(error: unknown): Refusal {
     if (error instanceof SemaphoreFull) return { kind: 'reports_unavailable' };
-    if (error instanceof ReportStoreAway) {
+    if (error instanceof ReportStoreUnavailable) {
       this.options.log.warn({ err: error }, 'a report could not be read');
       return { kind: 'reports_unavailable' };
     }

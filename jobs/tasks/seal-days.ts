@@ -1,5 +1,5 @@
-// Job: seals the days up to the last hour that is over (src/storage/clickhouse/sealed-days.ts), so that reports need not
-// read their facts.
+// Job: seals the days up to the last hour that is over (src/storage/clickhouse/sealed-days.ts), so that reports need
+// not read their facts.
 
 import { MINUTE_MS } from '../../src/platform/durations.ts';
 import type { JobContext, JobResult } from '../scheduling/job.ts';

@@ -4,7 +4,7 @@ import { ConfigFault, type Environment } from '../config.ts';
 import { explainFileFault } from '../installation/file-fault.ts';
 import { StartFault } from '../installation/start-fault.ts';
 import { readVersion } from '../platform/version.ts';
-import { SchemaUnfit } from '../storage/schema-fit.ts';
+import { SchemaMismatch } from '../storage/schema-fit.ts';
 import { type Command, UsageFault } from './command/command.ts';
 
 /** A command is loaded only when it is run, so that a gateway never loads what starts databases. */
@@ -89,7 +89,7 @@ export async function runCommandLine(
     if (error instanceof ConfigFault) return complain(error.lines, EXIT_WRONG_USE);
     if (error instanceof UsageFault)
       return complain([error.message, `usage: ${command.usage.join('\n       ')}`], EXIT_WRONG_USE);
-    if (error instanceof StartFault || error instanceof SchemaUnfit)
+    if (error instanceof StartFault || error instanceof SchemaMismatch)
       return complain(error.message.split('\n'), EXIT_FAILED);
     const refused = explainFileFault(error);
     if (refused !== null) return complain([refused], EXIT_FAILED);

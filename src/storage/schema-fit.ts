@@ -8,10 +8,10 @@
 // test/house/migrations.test.ts enforces the headers. The table `applied_migrations` stores the number after "Needs".
 
 /** This version cannot run on the schema of the database. The message says what to do. */
-export class SchemaUnfit extends Error {
+export class SchemaMismatch extends Error {
   constructor(message: string) {
     super(message);
-    this.name = 'SchemaUnfit';
+    this.name = 'SchemaMismatch';
   }
 }
 
@@ -31,7 +31,7 @@ export function readNeeds(sql: string): number | null {
 }
 
 /**
- * Throws SchemaUnfit if a newer version has applied a migration that this version must know and does not. `applied`:
+ * Throws SchemaMismatch if a newer version has applied a migration that this version must know and does not. `applied`:
  * the database's migrations in order; `newest`: this version's last migration.
  */
 export function refuseLeftBehind(
@@ -41,21 +41,21 @@ export function refuseLeftBehind(
 ): void {
   const known = newest?.number ?? 0;
   if (!applied.some(({ number, needs }) => number > known && needs !== null && needs > known)) return;
-  throw new SchemaUnfit(
+  throw new SchemaMismatch(
     `${database} has the schema ${applied.at(-1)?.name}, and this version of Tollgate knows none after ` +
       `${newest?.name ?? 'none'}: a newer version has been started on this database, whose changes leave this one ` +
       'behind. Run that version or a newer one. To go back, restore the backup that was made before the upgrade',
   );
 }
 
-/** Throws SchemaUnfit if the database lacks migrations of this version. Only jobs applies migrations. */
+/** Throws SchemaMismatch if the database lacks migrations of this version. Only jobs applies migrations. */
 export function refuseMissing(
   applied: readonly AppliedMigration[],
   newest: { readonly number: number; readonly name: string } | undefined,
 ): void {
   const last = applied.at(-1);
   if (newest === undefined || (last?.number ?? 0) >= newest.number) return;
-  throw new SchemaUnfit(
+  throw new SchemaMismatch(
     `Postgres has ${last === undefined ? 'no schema' : `the schema ${last.name}`}, and this version of ` +
       `Tollgate needs ${newest.name}: start jobs of this version first ("tollgate jobs", or "tollgate start"), ` +
       'which bring the database up to it; gateways and commands come after',

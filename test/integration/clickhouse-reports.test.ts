@@ -9,7 +9,7 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { type ClickHouseReader, createClickHouse } from '../../src/storage/clickhouse/clickhouse.ts';
 import { picoOf } from '../../src/storage/clickhouse/decimal-text.ts';
 import { insertFacts, type RequestFact } from '../../src/storage/clickhouse/facts.ts';
-import { StatementWrong } from '../../src/storage/clickhouse/literals.ts';
+import { InvalidStatement } from '../../src/storage/clickhouse/literals.ts';
 import { exportFocus } from '../../src/storage/clickhouse/reports/export-focus.ts';
 import { exportRequestsCsv } from '../../src/storage/clickhouse/reports/export-requests.ts';
 import {
@@ -20,7 +20,7 @@ import {
 import type { ReportParams } from '../../src/storage/clickhouse/reports/report-params.ts';
 import type { RequestEntry } from '../../src/storage/clickhouse/reports/request-entry.ts';
 import { routingReport } from '../../src/storage/clickhouse/reports/routing-report.ts';
-import { ReportStoreAway } from '../../src/storage/clickhouse/reports/select-report.ts';
+import { ReportStoreUnavailable } from '../../src/storage/clickhouse/reports/select-report.ts';
 import { GROUPS_MAX, usageDaily, usageSummary } from '../../src/storage/clickhouse/reports/usage.ts';
 import { usageSeries } from '../../src/storage/clickhouse/reports/usage-series.ts';
 import { assertFigures } from '../support/assert-figures.ts';
@@ -551,18 +551,18 @@ describe('a store that cannot answer', () => {
     const refused = {
       query: async () => Promise.reject(new Error('connect ECONNREFUSED 127.0.0.1:1')),
     } as unknown as TestClickHouse['client'];
-    await assert.rejects(usageSummary(refused, ALL), ReportStoreAway);
+    await assert.rejects(usageSummary(refused, ALL), ReportStoreUnavailable);
     const busy = {
       query: async () => Promise.reject(Object.assign(new Error('too slow'), { code: '159' })),
     } as unknown as TestClickHouse['client'];
-    await assert.rejects(usageSummary(busy, ALL), ReportStoreAway);
+    await assert.rejects(usageSummary(busy, ALL), ReportStoreUnavailable);
     await assert.rejects(
       usageSummary(clickhouse.client, { ...ALL, scope: { organizationId: 'no uuid' } }),
-      (error) => !(error instanceof ReportStoreAway),
+      (error) => !(error instanceof ReportStoreUnavailable),
     );
     // A value that its type does not have is found before the engine is asked.
     const window = { ...ALL.window, fromMs: 0.5 };
-    await assert.rejects(usageSummary(clickhouse.client, { ...ALL, window }), StatementWrong);
+    await assert.rejects(usageSummary(clickhouse.client, { ...ALL, window }), InvalidStatement);
   });
 
   test('of a report that fails nothing goes on once it has', async () => {
@@ -579,7 +579,7 @@ describe('a store that cannot answer', () => {
       }) as unknown as ClickHouseReader;
     const reader = { ...half((query) => query.includes('ranked_model')), beside: half(() => false) };
     let isOver = false;
-    const report = assert.rejects(routingReport(reader, { ...ALL, recentCorrections: false }), ReportStoreAway);
+    const report = assert.rejects(routingReport(reader, { ...ALL, recentCorrections: false }), ReportStoreUnavailable);
     const over = report.finally(() => {
       isOver = true;
     });

@@ -8,7 +8,7 @@ import { StartFault } from '../../installation/start-fault.ts';
 import { systemClock } from '../../platform/clock.ts';
 import { loadCatalog } from '../../storage/postgres/catalog/catalog-store.ts';
 import { listOwnKeysOfAll } from '../../storage/postgres/own-keys/list-own-keys.ts';
-import { SchemaUnfit } from '../../storage/schema-fit.ts';
+import { SchemaMismatch } from '../../storage/schema-fit.ts';
 import { withDatabase } from '../command/database.ts';
 import { type Finding, note } from './finding.ts';
 
@@ -26,7 +26,7 @@ export async function examineOwnKeys(environment: Environment): Promise<readonly
     });
   } catch (error) {
     // Without an installation that has run there is nothing to look at; what keeps it from running is said already.
-    const isNotThere = error instanceof StartFault || error instanceof SchemaUnfit;
+    const isNotThere = error instanceof StartFault || error instanceof SchemaMismatch;
     if (isNotThere || explainFileFault(error) !== null) return [];
     throw error;
   }

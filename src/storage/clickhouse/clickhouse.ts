@@ -10,7 +10,7 @@ type Queries = Pick<ClickHouseClient, 'query'>;
 
 /** The part of a client that only reads. */
 export interface ClickHouseReader extends Queries {
-  /** A second connection, which runs statements beside those of this one. Absent: this one runs them, too. */
+  /** A second connection, whose statements run at the same time as those of this one. Absent: this one runs all. */
   readonly beside?: Queries;
 }
 
@@ -67,7 +67,7 @@ export function readingFor(
 }
 
 /**
- * The rows of a query, their values as the server writes them in JSON. 64-bit integers and decimals must be selected as
+ * The rows of a query, with values as the server writes them in JSON. 64-bit integers and decimals must be selected as
  * text.
  */
 export async function selectRows<Row>(

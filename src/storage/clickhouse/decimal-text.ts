@@ -1,5 +1,4 @@
-// Converts between decimals of dollars as ClickHouse writes and reads them and pico-dollars, by moving digits and never
-// through a float.
+// Converts between pico-dollars and ClickHouse's decimals of dollars, by moving digits and never through a float.
 
 const PICO_DIGITS = 12;
 

@@ -24,7 +24,7 @@ const LOCK_RETRY_MS = 100;
 const SESSION_SETTINGS: Readonly<Record<string, number>> = {
   max_threads: 2,
   max_insert_threads: 1,
-  // A statement's text has its values (literals.ts), lists of ids and of buckets among them.
+  // The text of a statement contains its values (literals.ts), such as lists of ids and buckets.
   max_query_size: 16_000_000,
   max_memory_usage: 1_500_000_000,
   max_bytes_before_external_group_by: 700_000_000,
@@ -33,8 +33,8 @@ const SESSION_SETTINGS: Readonly<Record<string, number>> = {
 
 /**
  * A report keeps two threads busy for seconds, and gateways and the postings of this process must come first. Measured:
- * at this niceness the relay's latency is as without reports (R3 in benchmarks/README.md, which also says what remains
- * on one core), and a saturated gateway leaves room for twice the postings.
+ * at this niceness reports do not raise the relay's latency (R3 in benchmarks/README.md, which also has the effect on
+ * one core), and beside a saturated gateway twice as many postings get through.
  */
 const NICENESS = 10;
 
@@ -59,15 +59,15 @@ export async function openEmbeddedClickHouse(options: { directory: string; clock
 const openConnections = new Set<ClientConnection>();
 
 /**
- * An exit runs the engine's destructors beside the threads that still use what they destroy. Measured with statements
- * under way: one in fifty crashed there, and one in two hundred never ended, so that no successor was started. Where a
- * connection is open an exit is therefore a kill, which the data survive.
+ * An exit runs the engine's destructors while other threads still use what the destructors destroy. Measured with
+ * statements under way: one exit in fifty crashed, and one in two hundred never ended, so that no successor started. An
+ * exit with an open connection is therefore turned into a kill, which the data survive.
  */
 function killAtExitWhileOpen(connection: ClientConnection): void {
   openConnections.add(connection);
   if (process.listeners('exit').includes(killIfOpen)) return;
   process.on('exit', killIfOpen);
-  // Node prints an unhandled fault only after the exit event, in which the process is killed.
+  // Node would print an unhandled fault only after the exit event, which kills the process.
   process.on('uncaughtExceptionMonitor', (fault) => {
     if (process.listenerCount('uncaughtException') === 0) writeSync(2, `${inspect(fault)}\n`);
   });

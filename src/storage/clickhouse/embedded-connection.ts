@@ -1,27 +1,28 @@
-// A connection to the embedded engine, as its client uses one: values stand in the text of a statement, and statements
-// run in turn, each once the one before has ended in the engine, also where nobody waits for that any more.
+// Adapts a connection of the embedded engine for the ClickHouse client. It writes values into the text of statements,
+// and runs statements one after the other: each starts after the previous one has ended in the engine, even if the
+// caller of that one no longer waits for it.
 
 import type { ClickHouseClientConfigOptions } from '@clickhouse/client';
 import { checkedLiterals } from './literals.ts';
 
-/** chdb and the client declare this interface each in its own types, which differ under exactOptionalPropertyTypes. */
+/** chdb and the client each declare this interface, and the two types differ under exactOptionalPropertyTypes. */
 export type ClientConnection = NonNullable<ClickHouseClientConfigOptions['connection']>;
 type Statement = Parameters<ClientConnection['query']>[0];
 
 /**
- * A statement that waited in the engine for another one of its connection would hold one of the four threads with which
- * this process reads files. Those that read or command have values; facts are inserted as data.
+ * Statements queue here and not in the engine, where a waiting statement would hold one of the four threads with which
+ * this process reads files. `query` and `command` replace parameters by literals; the other calls take none.
  */
 export function embeddedConnection(engine: ClientConnection): Omit<ClientConnection, 'close'> {
   let last: Promise<unknown> = Promise.resolve();
   const inTurn = <Result>(run: () => Promise<Result>): Promise<Result> => {
     const result = last.then(run);
-    // Without the result, which can be large.
+    // The queue does not keep the result, which can be large.
     last = result.then(ignore, ignore);
     return result;
   };
   return {
-    // The engine cannot end a statement: without the signal it says when it has.
+    // The engine cannot cancel a statement. Without the signal, its promise settles when the statement has ended.
     query: ({ abort_signal: signal, ...statement }) => {
       const result = inTurn(() => {
         signal?.throwIfAborted();
@@ -43,7 +44,7 @@ function literal<Params extends Pick<Statement, 'query' | 'query_params'>>(param
 
 function ignore(): void {}
 
-/** Whoever leaves is told at once. */
+/** Rejects as soon as the signal aborts, while the statement goes on. */
 function untilAborted<Result>(result: Promise<Result>, signal: AbortSignal): Promise<Result> {
   return new Promise((resolve, reject) => {
     const leave = (): void => reject(signal.reason as Error);

@@ -1,5 +1,5 @@
-// Deletes old facts by whole months, each of which is a partition: dropping one costs nothing and leaves no part of a
-// day behind.
+// Deletes old facts by whole months. Each month is a partition, and dropping a partition costs almost nothing and
+// leaves no part of a day behind.
 
 import { DAY_MS } from '../../platform/durations.ts';
 import { type ClickHouseClient, selectRows } from './clickhouse.ts';
@@ -27,7 +27,7 @@ export async function dropFactMonths(client: ClickHouseClient, months: readonly 
     await client.command({ query: `ALTER TABLE request_facts DROP PARTITION ID ${quoteMonth(month)}` });
 }
 
-/** All days of some months, each as a whole. */
+/** All days of the months, each changed from its start. */
 export function daysOfMonths(months: readonly string[]): ChangedDays {
   return new Map(months.flatMap(daysOfMonth).map((day) => [day, day * DAY_MS]));
 }

@@ -17,9 +17,7 @@ export interface RequestFact extends Omit<TerminalRecord, 'type' | 'latencyMs'> 
   readonly latencyMs: number | null;
 }
 
-/**
- * The versions of facts that come from the spool; a later correction of a pending one has a higher version than either.
- */
+/** The versions of facts that come from the spool. A correction of a pending fact must have a higher version. */
 const PENDING_FACT_VERSION = 1;
 export const SETTLED_FACT_VERSION = 2;
 
@@ -53,7 +51,7 @@ function ofKinds<const Some extends Kind>(
   return Object.fromEntries(kinds.map((kind) => [kind, value])) as Record<Some, (value: unknown) => unknown>;
 }
 
-/** Columns of which a fact fills some, or none: then it has in each what every such fact has there. */
+/** Columns that belong together. All facts that do not fill the group have the same values in it. */
 interface ColumnGroup {
   readonly columns: readonly Column[];
   readonly isFilledBy: (fact: RequestFact) => boolean;
@@ -90,9 +88,10 @@ function fieldColumns(isOptional: boolean): [FactField, Column][] {
 
 /**
  * Inserts facts; inserting them again changes nothing. `batch` identifies exactly these facts and is the insert's
- * deduplication token. Each column is an array of values and part of the statement's text: measured, an eighth faster
- * than rows as arrays, which cost two thirds of rows as objects. The engine is not to look for versions of one fact
- * within an insert: that is a third of its work, and readers look for them anyway, since other inserts may have some.
+ * deduplication token. The statement's text contains each column as an array of values. Measured, this is an eighth
+ * faster than rows as arrays, which cost two thirds of rows as objects. `optimize_on_insert = 0` keeps the engine from
+ * merging versions of a fact within the insert, a third of its work. Readers merge versions anyway, because versions of
+ * a fact can come in different inserts.
  */
 export async function insertFacts(
   client: ClickHouseClient,
@@ -117,8 +116,8 @@ function columnOf(facts: readonly RequestFact[], value: Column[1]): string {
 }
 
 /**
- * Naming the table's defaults by leaving the column out costs ClickHouse more than reading them: it works out each
- * one's expression, a third of an insert of 2,000 facts (measured).
+ * Writes the same value for every fact. Leaving the column out would cost ClickHouse more, because it evaluates the
+ * expression of each default: a third of an insert of 2,000 facts (measured).
  */
 function unfilledColumnOf(facts: readonly RequestFact[], value: Column[1]): string {
   const text = columnOf(facts.slice(0, 1), value).slice(1, -1);
@@ -126,15 +125,16 @@ function unfilledColumnOf(facts: readonly RequestFact[], value: Column[1]): stri
 }
 
 /**
- * Half of a surrogate pair in any column would make ClickHouse refuse the whole batch, every time; and a client's text
- * can reach several columns.
+ * Replaces lone surrogates. One of them in any column would make ClickHouse refuse the whole batch every time, and text
+ * of clients can reach several columns.
  */
 function wellFormed(value: unknown): unknown {
   return typeof value === 'string' ? value.toWellFormed() : value;
 }
 
 /**
- * Facts admitted in a stretch of time that ended before an instant: one that ended just now may not have arrived yet.
+ * Selects facts by the time of admission. Facts that ended at `endedBeforeMs` or later are left out, since they may not
+ * have arrived yet.
  */
 export interface FactWindow {
   readonly fromMs: number;
@@ -142,7 +142,7 @@ export interface FactWindow {
   readonly endedBeforeMs: number;
 }
 
-/** Totals of the executions admitted in an hour, as one store has them. Money in pico-dollars. */
+/** Totals of the executions admitted in an hour, in one of the two stores. Money in pico-dollars. */
 export interface ExecutionHour {
   /** Start of the hour in epoch milliseconds. */
   readonly hourMs: number;

@@ -1,20 +1,20 @@
-// Inserts facts of which ClickHouse refuses some: one whose values it cannot read must not keep from it all others that
-// come beside it, in this insert and in each one that is tried again.
+// Inserts facts, and leaves out those that ClickHouse refuses. A fact with a value that ClickHouse cannot read would
+// otherwise make every insert of its batch fail, again and again.
 
 import type { ClickHouseClient } from './clickhouse.ts';
 import { insertFacts, type RequestFact } from './facts.ts';
 
 export interface RefusedFact {
   readonly id: string;
-  /** ClickHouse's. */
+  /** ClickHouse's error code. */
   readonly code: string;
 }
 
 /**
- * What ClickHouse answers of values that it cannot read or that no column holds. The code alone is looked at: what an
- * error is called and says is found in a text that quotes the values.
+ * ClickHouse's error codes for values that it cannot read or that do not fit their column. Only the code of an error is
+ * examined, since its message quotes the values.
  */
-const OF_VALUES: ReadonlySet<string> = new Set([
+const VALUE_ERROR_CODES: ReadonlySet<string> = new Set([
   '6', // CANNOT_PARSE_TEXT
   '25', // CANNOT_PARSE_ESCAPE_SEQUENCE
   '26', // CANNOT_PARSE_QUOTED_STRING
@@ -28,12 +28,12 @@ const OF_VALUES: ReadonlySet<string> = new Set([
   '376', // CANNOT_PARSE_UUID
   '467', // CANNOT_PARSE_BOOL
 ]);
-/** Each takes some twenty inserts of ever fewer facts. Where more are refused, it is not for their values. */
+/** Finding one refused fact takes some twenty ever smaller inserts. More refusals than this have another cause. */
 const REFUSED_MAX = 100;
 
 /**
- * Inserts all but those that ClickHouse refuses by themselves, which are returned. Throws what `insertFacts` throws
- * where that is not about values, or too many are refused; then the same facts are to be inserted again.
+ * Inserts all facts but those that ClickHouse refuses even alone, and returns these. Throws the error of `insertFacts`
+ * if it is not about values, or if too many facts are refused. The caller then inserts the same facts again later.
  */
 export async function insertAcceptedFacts(
   client: ClickHouseClient,
@@ -63,8 +63,8 @@ export async function insertAcceptedFacts(
   return refused;
 }
 
-/** null: it is not for their values. The embedded engine's errors have a server's codes, in a class of their own. */
+/** null: the error is not about values. Errors of the embedded engine have the server's codes but another class. */
 function codeOf(error: unknown): string | null {
   const { code } = error as { readonly code?: unknown };
-  return typeof code === 'string' && OF_VALUES.has(code) ? code : null;
+  return typeof code === 'string' && VALUE_ERROR_CODES.has(code) ? code : null;
 }

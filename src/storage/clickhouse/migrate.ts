@@ -14,8 +14,8 @@ import { type ClickHouseClient, selectRows } from './clickhouse.ts';
 const FILE_NAME = /^(\d{4})-[a-z0-9-]+\.sql$/;
 
 /**
- * Applies the missing migrations; returns their names. Their table is on disk before Postgres is told of this
- * ClickHouse: it has its id (identify-clickhouse.ts), which a power cut must not take.
+ * Applies the missing migrations and returns their names. The table of migrations also has the id of this ClickHouse
+ * (identify-clickhouse.ts). Inserts into it are synced, so that a power cut cannot lose an id that Postgres knows.
  */
 export async function migrateClickHouse(client: ClickHouseClient, directory: string): Promise<string[]> {
   await client.command({
@@ -50,7 +50,7 @@ export async function migrateClickHouse(client: ClickHouseClient, directory: str
   return applied;
 }
 
-/** Asked first, since who may insert into the tables of a cluster need not be one who may change them. */
+/** Checked first, because on a cluster the database user may be allowed to insert and not to alter tables. */
 async function hasNeeds(client: ClickHouseClient): Promise<boolean> {
   const rows = await selectRows(
     client,

@@ -1,12 +1,13 @@
-// Reads the library of the embedded ClickHouse into the system's cache without holding up this process. Loading it is
-// one call that blocks until every page it touches was read: from a cold disk, seconds without any posting.
+// Reads the library of the embedded ClickHouse into the system's file cache in the background. Loading the library is
+// one call that blocks the process until all pages that it touches are read. From a cold disk, that would be seconds
+// without any posting.
 
 import { open } from 'node:fs/promises';
 import { tryResolveLibchdb } from 'chdb/libchdb';
 
 const CHUNK_BYTES = 1 << 22;
 
-/** Resolves also where it cannot be read: whoever loads it says why. */
+/** Also resolves if the library cannot be read. Loading it then reports why. */
 export async function readEngineLibrary(): Promise<void> {
   const path = tryResolveLibchdb()?.path;
   const file = path === undefined ? null : await open(path).catch(() => null);

@@ -1,6 +1,5 @@
 // The columns of a fact that describe the route of an auto-routed request (deploy/clickhouse/0002-model-route.sql). A
-// record has its route as one field; this table has the route's members, and facts, listings and exports are made of
-// it.
+// record has its route as one field. This table maps the route's members to columns for facts, listings and exports.
 
 import type { ModelRoute } from '../../domain/routing/model-route.ts';
 
@@ -54,7 +53,7 @@ export const LISTED_COLUMNS = COLUMNS.flatMap(([name, , , member]: RouteColumn) 
   member === undefined ? [] : [{ name, member: member as ListedMember }],
 );
 
-/** In the form of the columns of facts.ts. */
+/** The columns in the form that facts.ts needs. */
 export const ROUTE_COLUMNS = COLUMNS.map(
   ([name, value, otherwise]) =>
     [name, ({ route }: { readonly route?: ModelRoute | null }) => (route == null ? otherwise : value(route))] as const,

@@ -1,5 +1,5 @@
-// The columns of a fact that say what guardrails found (deploy/clickhouse/0006-guardrail-findings.sql). A record has it
-// as one field; this table has names and counts as arrays.
+// The columns of a fact that say what guardrails found (deploy/clickhouse/0006-guardrail-findings.sql). A record has
+// the findings as one field. This table splits them into arrays of names and counts.
 
 import type { FindingCount, ScreeningReport, StageReport } from '../../domain/guardrails/screening-report.ts';
 
@@ -35,7 +35,7 @@ const COLUMNS: readonly (readonly [name: string, value: (report: ScreeningReport
 
 const NOTHING: readonly unknown[] = [];
 
-/** In the form of the columns of facts.ts. */
+/** The columns in the form that facts.ts needs. */
 export const SCREENING_COLUMNS = COLUMNS.map(
   ([name, value]) =>
     [

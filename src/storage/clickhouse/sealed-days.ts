@@ -1,45 +1,45 @@
-// Sealed days: days in UTC whose cells (reports/cells.ts) are kept, so that reports need not read their facts: whole
-// ones, and of the present day the hours that are over. This owns what is sealed, has cells made and compared with
-// the facts, and opens a day again before a fact of it is inserted.
+// Owns which days are sealed. A sealed day is a day in UTC whose cells (reports/cells.ts) are stored, so that reports
+// read the cells and not the facts. Past days are sealed as a whole, and the present day up to the last hour that is
+// over. This class has cells made and compared with the facts, and opens a day before a fact of it is inserted.
 //
-// It is for the embedded engine, which one process has alone: all facts are inserted, and all months dropped, within
-// `whileOpen` of the one object of this class. The table of sealed days is written before what it says could become
-// wrong, so a process that is killed anywhere leaves no day sealed whose cells are not those of its facts. Of the
-// present day it says nothing: that seal ends with the process.
+// Days are sealed only in the embedded engine, which one process has alone. All inserts of facts and all drops of
+// months run within `whileOpen` of the only object of this class. A day is marked open in the table `sealed_days`
+// before its facts change, so a process that is killed never leaves a sealed day whose cells differ from its facts. The
+// seal of the present day is not in the table and ends with the process.
 
 import { DAY_MS, HOUR_MS } from '../../platform/durations.ts';
 import { type ClickHouseClient, selectRows } from './clickhouse.ts';
 import { ALL_ORGANIZATIONS, type ReportParams, type SealedCover } from './reports/report-params.ts';
 import { CELLS_DEFINITION, findDamagedCells, makeCells, removeCellsExcept, type Seal } from './reports/sealed-cells.ts';
 
-/** Of the days since 1970. */
+/** Days since 1970-01-01 in UTC. */
 export type DayNumber = number;
 
-/** The days that a change of facts concerns, each with the earliest instant of what changes in it. */
+/** The days that a change of facts concerns, each with the earliest instant (epoch milliseconds) that changes. */
 export type ChangedDays = ReadonlyMap<DayNumber, number>;
 
 export interface SealingLimits {
-  /** An organization with fewer facts in a seal has no cells of its own: they would be hardly fewer than its facts. */
+  /** An organization with fewer facts in a seal gets no cells of its own, since it would have almost as many cells. */
   readonly organizationFactsMin: number;
 }
 
 const LIMITS: SealingLimits = { organizationFactsMin: 2_000 };
-/** In the row of a day that is open. */
+/** The seal id in the row of an open day. */
 const NO_SEAL = '00000000-0000-0000-0000-000000000000';
 /** How far back days are sealed. */
 const SEALED_DAYS_MAX = 400;
 
 export interface SealedDaysClients {
-  /** Where facts are inserted. */
+  /** The connection on which facts are inserted. */
   readonly facts: ClickHouseClient;
-  /** Where reports are read: making cells takes as long as one. */
+  /** The connection of reports. Cells are made on it, because that takes as long as a report. */
   readonly reports: ClickHouseClient;
 }
 
 export interface DamagedDay {
-  /** In UTC. */
+  /** The date in UTC. */
   readonly day: string;
-  /** Whose cells were not those of its facts. */
+  /** The tables whose cells differed from the facts. */
   readonly tables: readonly string[];
 }
 
@@ -52,17 +52,17 @@ export class SealedDays {
   private readonly clients: SealedDaysClients;
   private readonly limits: SealingLimits;
   private readonly days: Map<DayNumber, Seal>;
-  /** Days that may be sealed on disk: also by another version, or by a write whose end nobody saw. */
+  /** Days that the table may show as sealed, including seals of another version and writes whose result is unknown. */
   private readonly sealedOnDisk: Set<DayNumber>;
   private lastNumber: number;
-  /** What the changes that are under way concern. */
+  /** The days of the changes that are under way. */
   private readonly changing = new Set<ChangedDays>();
-  /** Void: facts came to it that its cells may lack. */
+  /** The seal that is being made. `isVoid`: facts of it have changed since, so that its cells may be wrong. */
   private sealing: { readonly day: DayNumber; readonly untilMs: number; isVoid: boolean } | null = null;
   private isSealing = false;
   private isStopped = false;
   private reports = 0;
-  /** Cells may be left of a seal that does not count any more, or never did. */
+  /** The tables may have cells of seals that no longer count, or never did. */
   private hasLeftovers = true;
 
   private constructor(clients: SealedDaysClients, limits: SealingLimits, rows: readonly SealRow[]) {
@@ -95,8 +95,8 @@ export class SealedDays {
   }
 
   /**
-   * Runs a change of facts. What is sealed of them is opened before it begins, and not sealed until it has ended; a
-   * seal that is being made is not waited for, and does not count.
+   * Runs a change of facts. The sealed days that it concerns are opened before the change begins, and are not sealed
+   * again before it has ended. A seal of such a day that is being made is not waited for, and will not count.
    */
   async whileOpen<Result>(changed: ChangedDays, change: () => Promise<Result>): Promise<Result> {
     const under = new Map(changed);
@@ -110,7 +110,7 @@ export class SealedDays {
     }
   }
 
-  /** A report that has begun reads the cells on: they are what the facts were when it began. */
+  /** A running report goes on reading the cells, which match the facts as they were when the report began. */
   private async open(changed: ChangedDays): Promise<void> {
     const onDisk = [...changed.keys()].filter((day) => this.sealedOnDisk.has(day));
     if (onDisk.length > 0) {
@@ -127,7 +127,10 @@ export class SealedDays {
     }
   }
 
-  /** Runs a report with what of its window is sealed. One with other filters than a status reads the facts. */
+  /**
+   * Runs a report with the sealed days of its window. A report that is narrowed by more than organization and status
+   * reads the facts alone.
+   */
   async reading<Result>(params: ReportParams, report: (params: ReportParams) => Promise<Result>): Promise<Result> {
     this.reports += 1;
     try {
@@ -169,8 +172,8 @@ export class SealedDays {
   }
 
   /**
-   * Seals days with facts that ended before an instant, and the hours of its own day that did: the latest first, until
-   * it is over. Returns how many.
+   * Seals the days with facts up to the last whole hour before `beforeMs`, the latest day first, until `isOver` returns
+   * true. Returns how many seals were made.
    */
   async sealBefore(beforeMs: number, isOver: () => boolean = () => false): Promise<number> {
     if (this.isSealing) return 0;
@@ -182,7 +185,7 @@ export class SealedDays {
     }
   }
 
-  /** No further day is begun. */
+  /** Begins no further day. */
   stopSealing(): void {
     this.isStopped = true;
   }
@@ -200,7 +203,7 @@ export class SealedDays {
     return sealed;
   }
 
-  /** `untilDay` where there are none. */
+  /** The first day that has facts; `untilDay` if there are no facts. */
   private async firstDayOfFacts(untilDay: DayNumber): Promise<DayNumber> {
     const [row] = await selectRows<{ first_day: number; is_empty: number }>(
       this.clients.reports,
@@ -209,7 +212,7 @@ export class SealedDays {
     return row === undefined || row.is_empty === 1 ? untilDay : row.first_day;
   }
 
-  /** False: facts of it were being inserted, or came meanwhile. */
+  /** Returns false if facts of the day were being changed when the seal began, or changed while it was made. */
   private async seal(day: DayNumber, untilMs: number): Promise<boolean> {
     if ([...this.changing].some((changed) => concerns(changed, day, untilMs))) return false;
     const sealing = { day, untilMs, isVoid: false };
@@ -244,7 +247,7 @@ export class SealedDays {
     const damaged: DamagedDay[] = [];
     for (const [day, seal] of asked) {
       const tables = await findDamagedCells(this.clients.reports, seal);
-      // Another one was opened meanwhile: its facts have changed.
+      // A day that was opened or sealed anew meanwhile has other facts than the comparison saw.
       if (tables.length === 0 || this.days.get(day) !== seal) continue;
       await this.open(new Map([[day, day * DAY_MS]]));
       damaged.push({ day: seal.date, tables });
@@ -252,7 +255,7 @@ export class SealedDays {
     return { compared: asked.length, damaged };
   }
 
-  /** A higher number counts, whichever of two rows is written first. */
+  /** Of the rows of a day, the one with the highest number counts, in whatever order they were written. */
   private async record(
     client: ClickHouseClient,
     days: readonly { readonly day: DayNumber; readonly seal: Seal | null }[],
@@ -273,7 +276,7 @@ export class SealedDays {
     });
   }
 
-  /** Nobody reads them: a report reads the cells of the seals that count when it begins. */
+  /** Must begin while no report is running, since a report reads the cells of seals that counted when it began. */
   private async removeLeftovers(): Promise<void> {
     this.hasLeftovers = false;
     await removeCellsExcept(
@@ -292,7 +295,7 @@ interface SealRow {
   readonly definition: string;
 }
 
-/** Whether something changes in what a day's seal covers. */
+/** Whether a change concerns what the seal of a day covers up to `untilMs`. */
 function concerns(changed: ChangedDays, day: DayNumber, untilMs: number): boolean {
   return (changed.get(day) ?? Number.POSITIVE_INFINITY) < untilMs;
 }
@@ -305,7 +308,7 @@ function dateOf(day: DayNumber): string {
   return new Date(day * DAY_MS).toISOString().slice(0, 10);
 }
 
-/** The days of some instants in epoch milliseconds. */
+/** The days of facts, each with the earliest admission in it. */
 export function daysOf(instants: Iterable<{ readonly admittedAtMs: number }>): Map<DayNumber, number> {
   const days = new Map<DayNumber, number>();
   for (const { admittedAtMs } of instants) {

@@ -66,7 +66,7 @@ export async function migratePostgres(postgres: Postgres, directory: string): Pr
   return applied;
 }
 
-/** Throws SchemaUnfit where this version does not fit the database: for what uses it without migrating it. */
+/** Throws SchemaMismatch where this version does not fit the database: for what uses it without migrating it. */
 export async function refuseUnfitSchema(postgres: PostgresClient): Promise<void> {
   const migrations = readMigrations(DIRECTORY);
   const applied = await readApplied(postgres);

@@ -1,25 +1,25 @@
-// Cells: what a report needs of all facts that have the same keys, as one row. They are made of the facts when a report
-// is read, or were made when their day was sealed (sealed-days.ts): by the same SQL, so that either gives the same
-// report.
+// Writes the SQL of cells. A cell is one row for all facts with the same keys, and has what a report needs of them.
+// Cells are made from the facts when a report is read, or were stored when their day was sealed (sealed-days.ts). Both
+// use the same SQL, so that they give the same report.
 
 import { IS_ERROR } from './metrics.ts';
 import { ALL_ORGANIZATIONS, checkedCellConditions, checkedConditions, type ReportParams } from './report-params.ts';
 import { checkedColumns, checkedNames, type SqlColumn } from './sql-column.ts';
 
 export interface Cells {
-  /** Where those of sealed days are (deploy/clickhouse/0008-sealed-days.sql, 0009, 0010). */
+  /** The table with the cells of sealed days (deploy/clickhouse/0008-sealed-days.sql, 0009, 0010). */
   readonly table: string;
-  /** Which facts are in cells at all: those of refused requests only where their values tell them apart. */
+  /** Condition on the facts that go into cells. It admits refused requests only if the values count them apart. */
   readonly counted: string;
   readonly keys: readonly SqlColumn[];
   readonly values: readonly SqlColumn[];
-  /** Aggregates of facts, and the same of their cells, by which it is seen that some are missing or wrong. */
+  /** Aggregates over facts and the same over their cells. They differ if cells are missing or wrong. */
   readonly sums: readonly CellSum[];
-  /** What is read of each fact instead, where making cells of the facts would not pay: with the same names. */
+  /** Columns with the same names that are read of each fact, where grouping facts into cells would not pay. */
   readonly ofFact?: readonly SqlColumn[];
 }
 
-/** What cells of sealed days are by besides their keys, so that a report with a filter by status reads cells, too. */
+/** Keys that all cells of sealed days have besides their own, so that a report filtered by status can read cells. */
 const STATUS_KEYS: readonly SqlColumn[] = [
   ['of_error', `toUInt8(${IS_ERROR})`],
   ['of_status', 'ifNull(status, 0)'],
@@ -28,7 +28,7 @@ export const STATUS_OF_FACT = STATUS_KEYS.map(([, sql]) => sql).join(', ');
 
 export type CellSum = readonly [ofFacts: string, ofCells: string];
 
-/** A statement that selects the cells of a report's facts. Of one key there may be several, for the reader to merge. */
+/** A statement that selects the cells of a report's facts. A key may have several cells, which the reader merges. */
 export function checkedCells(cells: Cells, params: ReportParams): string {
   const { keys, values, ofFact } = cells;
   const read =
@@ -51,7 +51,7 @@ function checkedTable({ table }: Cells): string {
   return table;
 }
 
-/** What is read of the facts that no seal covers, and of the cells of the sealed days. */
+/** Joins `ofFacts`, for the facts that no seal covers, with `ofCells`, for the cells of the sealed days. */
 export function checkedUnion(params: ReportParams, ofFacts: string, ofCells: string): string {
   const { sealed } = params;
   if (sealed === undefined) return ofFacts;
@@ -60,12 +60,12 @@ export function checkedUnion(params: ReportParams, ofFacts: string, ofCells: str
   return sealed.open.length === 0 ? kept : `${ofFacts} UNION ALL ${kept}`;
 }
 
-/** What a seal covers: a day in UTC from its start, as far as it is sealed. */
+/** The facts that a seal covers: from the start of its day in UTC up to the instant until which it is sealed. */
 export const SEALED_STRETCH = `admitted_at >= toDateTime64({day:Date}, 3, 'UTC')
   AND admitted_at < fromUnixTimestamp64Milli({until_ms:Int64}, 'UTC')`;
 
 /**
- * The statement that makes the cells of a seal: those of all organizations together, and those of each of
+ * The statement that stores the cells of a seal: for all organizations together, and for each of
  * `{organizations:Array(UUID)}`.
  */
 export function checkedSealing(cells: Cells): string {

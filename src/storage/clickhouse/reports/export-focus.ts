@@ -1,6 +1,6 @@
 // Exports costs by day in the columns of FOCUS 1.2 (FinOps Open Cost and Usage Specification) as CSV: one row per day
-// (UTC), payer, team, user, key, model, price and own provider key. The standard defines the columns, so a new field of
-// records is not among them.
+// (UTC), payer, team, user, key, model, price and own provider key. The standard defines the columns, so a new record
+// field does not become a column here.
 
 import type { Named, NameRows } from '../../../domain/reports/owners.ts';
 import { DAY_MS } from '../../../platform/durations.ts';
@@ -89,8 +89,8 @@ const COLUMNS: Readonly<Record<string, (charge: Charge) => CsvValue>> = {
 };
 
 /**
- * One day at a time, first to last; nothing for a day without charges, so that the answer can begin and others can be
- * read between any two days.
+ * Yields the header and then one piece for each day, first to last; the piece of a day without charges is empty. Other
+ * reports can be read between two days.
  */
 export async function* exportFocus(
   client: ClickHouseReader,
@@ -112,7 +112,7 @@ export async function* exportFocus(
 }
 
 async function selectCharges(client: ClickHouseReader, params: ReportParams): Promise<ChargeRow[]> {
-  // Names that hide no column which a condition may use.
+  // The aliases must not hide a column that a condition may use.
   const rows = await selectReport<
     Omit<ChargeRow, 'organization_id' | 'team_id' | 'user_id' | 'api_key_id'> & {
       readonly of_organization: string;

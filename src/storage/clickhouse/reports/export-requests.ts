@@ -14,7 +14,7 @@ const ROUTE_MEMBERS = [...LISTED_COLUMNS.map(({ member }) => member), 'baseline_
 
 type Column = readonly [name: string, value: (entry: Named<RequestEntry>) => CsvValue];
 
-/** The names of an entry in its order, an owner's name behind its id, followed by the members of its route. */
+/** The members of an entry in order, with an owner's name after its id, and then the members of its route. */
 const COLUMNS: readonly Column[] = [
   ...ENTRY_NAMES.filter((name) => name !== 'model_route').flatMap((name): Column[] => {
     const owner = ownerOf(name);

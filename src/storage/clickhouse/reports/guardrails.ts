@@ -1,5 +1,5 @@
-// Reports what guardrails found and did (spec 7.7): by rule and entity, by who sent it and by model; and of how many
-// requests not everything could be looked at. Names and counts alone are in the facts.
+// Reports what guardrails found and did (spec 7.7), by rule, entity, model and key, and how many requests could not be
+// screened completely. The facts contain only names and counts of findings.
 
 import type { ClickHouseReader } from '../clickhouse.ts';
 import { checkedConditions, conditionParameters, type ReportParams } from './report-params.ts';
@@ -25,10 +25,10 @@ export interface GuardrailReport {
   readonly rows: readonly GuardrailRow[];
 }
 
-/** The most frequent ones. */
+/** The report has at most this many rows: those with most findings. */
 const ROWS_MAX = 1_000;
 
-/** Blocked requests are refused ones, so these count here. */
+/** The report includes refused requests, because a blocked request is one of them. */
 export async function guardrailReport(client: ClickHouseReader, asked: ReportParams): Promise<GuardrailReport> {
   const params = { ...asked, showsRefused: true as const };
   const parameters = conditionParameters(params);

@@ -56,10 +56,10 @@ export async function listRequests(client: ClickHouseReader, asked: RequestsPara
   };
 }
 
-/** Ids contain the instant of admission; the margin covers a clock that was set back, while ids run ahead of it. */
+/** Ids contain the instant of admission. The margin covers a clock that was set back, while ids run ahead of it. */
 const ID_MARGIN_MS = 300_000;
 
-/** One request of a scope; null: there is none, or it is another's. */
+/** One request; null: it does not exist, or is outside the scope. */
 export async function findRequest(
   client: ClickHouseReader,
   scope: ReportScope,
@@ -110,7 +110,7 @@ async function selectKeys(client: ClickHouseReader, params: RequestsParams): Pro
   return keys;
 }
 
-/** Entries of the same instant come in the server's order of UUIDs, which is arbitrary but fixed. */
+/** Entries of the same instant are in ClickHouse's order of UUIDs, which is arbitrary but fixed. */
 async function selectStretch(client: ClickHouseReader, params: RequestsParams, limit: number): Promise<EntryKey[]> {
   const { cursor } = params;
   return selectReport<EntryKey>(

@@ -1,5 +1,6 @@
-// The columns of metrics, over facts and merged, and how a merged row is read. Counts are one array and exact sums
-// another: the engine plans a statement by the column, and a day's report takes as long as its statements take to plan.
+// Makes the SQL columns of a list of metrics, over facts and merged, and reads merged rows. All counts are in one array
+// column and all exact sums in another, because planning takes time for each column, and a report of a day takes hardly
+// longer than its statements take to plan.
 
 import type { SqlColumn } from './sql-column.ts';
 
@@ -8,21 +9,21 @@ export interface Metric {
   /** The aggregate over facts. An exact sum is a Decimal(38, 12). */
   readonly state: string;
   /**
-   * How states become the figure: added up as an integer, added up and given as decimal text, which no float touches,
-   * or by SQL of its own.
+   * How states are merged into the figure. `count`: added up as an integer. `exact sum`: added up and returned as
+   * decimal text, which no float touches. A function: by its SQL.
    */
   readonly merge: 'count' | 'exact sum' | ((state: string) => string);
 }
 
-/** A row of the merged columns, parsed from JSON. What else was selected with them is the rest of it. */
+/** A merged row, parsed from JSON. It also has the columns that were selected beside the merged ones. */
 export interface MergedRow {
   readonly m_counts: readonly number[];
   readonly m_exact_sums: readonly string[];
 }
 
-/** `Row` has `m_` and the name of each metric. */
+/** `Row` has a member for each metric: `m_` and its name. */
 export class MetricColumns<Row> {
-  /** What is kept of the facts that a row stands for. */
+  /** The select list over facts. A row of it stands for several facts, and has the state of each metric over them. */
   readonly states: readonly SqlColumn[];
   private readonly counts: readonly string[];
   private readonly exactSums: readonly string[];
@@ -71,7 +72,7 @@ export class MetricColumns<Row> {
   }
 }
 
-/** What was merged of no rows at all is an empty array, and means `nothing`. */
+/** The merge of no rows is an empty array: each metric is then `nothing`. */
 function named<Value>(names: readonly string[], values: readonly Value[], nothing: Value): Record<string, Value> {
   if (values.length !== 0 && values.length !== names.length)
     throw new Error(`${values.length} values for ${names.join(', ')}`);

@@ -1,5 +1,5 @@
 // The metrics of spec 2.5, each defined once: as an aggregate state over facts, as that state merged over groups, and
-// as the field that is shown. Their columns, and what reads their rows, are metric-columns.ts.
+// as the field that is shown. metric-columns.ts makes their columns and reads their rows.
 
 import { formatUsdString } from '../../../domain/money/format.ts';
 import { type TokenSum, tokenSum } from '../../../domain/usage/token-sum.ts';
@@ -10,14 +10,14 @@ import { type Metric, MetricColumns } from './metric-columns.ts';
 export const IS_NOT_REFUSED = "outcome != 'refused'";
 
 /**
- * What a request cost: the payer's charge if someone is billed, else the catalog price of its usage, but for what is in
+ * What a request cost: the charge if somebody is billed, else the catalog price of its usage without the part in
  * suspense, as budgets count it. null: unknown.
  */
 export const SPEND = 'if(isNull(wallet_id), rated_cost - suspense, total_cost)';
 
 /**
- * The tokens of a request, for sums: an unknown count adds nothing, and neither does the answer of a token count, which
- * nobody used.
+ * The tokens of a request, for sums. An unknown count adds nothing. A request to count tokens adds nothing either,
+ * because the counted tokens were not used.
  */
 export const PROMPT_TOKENS = "if(api = 'count_tokens', 0, ifNull(tokens_prompt, 0))";
 export const COMPLETION_TOKENS = "if(api = 'count_tokens', 0, ifNull(tokens_completion, 0))";
@@ -34,11 +34,12 @@ const HAS_BASELINE = `isNotNull(route_baseline_cost) AND isNotNull(${SPEND})`;
 const IS_FALLBACK = "route_reason IN ('classifier_failed', 'no_request_text', 'classifier_skipped')";
 
 /**
- * The index of the confidence bucket, ten of equal width; 1 belongs to the last. 255, without a confidence, is in none.
+ * The index of the confidence bucket of a request. The ten buckets have equal width, and a confidence of 1 is in the
+ * last. The index 255 stands for no confidence and is in no bucket.
  */
 const CONFIDENCE_BUCKET =
   'if(isNull(route_confidence), 255, least(9, toUInt8(floor(assumeNotNull(route_confidence) * 10))))';
-/** Of requests that totals count. */
+/** The same for requests that totals count; 255 for refused ones. */
 const COUNTED_BUCKET = `if(${IS_NOT_REFUSED}, ${CONFIDENCE_BUCKET}, 255)`;
 
 /**
@@ -48,7 +49,7 @@ const COUNTED_BUCKET = `if(${IS_NOT_REFUSED}, ${CONFIDENCE_BUCKET}, 255)`;
  */
 export type QuantileStates = 'every value' | 'different values';
 
-/** Up to this many values all latencies are kept in memory: 36 bytes each, measured. */
+/** Up to this many values, every latency is kept in memory, with 36 bytes each (measured). */
 export const EVERY_VALUE_MAX = 12_000_000;
 
 /**
@@ -78,7 +79,7 @@ function quantiles(name: string, column: string, states: QuantileStates): Metric
 
 const count = (name: string, state: string): Metric => ({ name, state, merge: 'count' });
 const money = (name: string, state: string): Metric => ({ name, state, merge: 'exact sum' });
-/** Widened before they are added up, or sums beyond 2^64 would be others by the cell than by the fact. */
+/** Counts are widened before they are added up. Otherwise, sums beyond 2^64 would differ between cells and facts. */
 export const sumOfTokens = (counts: string): string => `sum(toDecimal128(${counts}, 12))`;
 const tokens = (name: string, counts: string): Metric => ({ name, state: sumOfTokens(counts), merge: 'exact sum' });
 
@@ -110,8 +111,8 @@ const metricsWith = (states: QuantileStates): readonly Metric[] => [
 ];
 
 /**
- * Counts by how a route was found: by reason, policy and classifier. Of a request that was refused behind its route the
- * classifier's call counts, and that its policy was used.
+ * Counts by how a route was found: by reason, policy and classifier. A request that was refused after it was routed
+ * counts only as a call of the classifier and as a use of its policy.
  */
 const FACETS: readonly Metric[] = [
   count('requests', `countIf(${IS_NOT_REFUSED})`),
@@ -132,7 +133,7 @@ const FACETS: readonly Metric[] = [
   count('classifier_latency_known', 'count(classifier_latency_ms)'),
 ];
 
-/** What the series of usage show. */
+/** The figures of the series of usage. */
 const figuresWith = (states: QuantileStates): readonly Metric[] => [
   count('requests', 'count()'),
   money('spend', `sum(ifNull(${SPEND}, 0))`),
@@ -260,7 +261,7 @@ export interface Metrics {
   readonly p95_latency_ms: number | null;
   readonly p50_ttft_ms: number | null;
   readonly avg_confidence: number | null;
-  /** Share of all routed requests, or of the requests of a kind where it says so. */
+  /** Share of all routed requests; in `task_models`, of the requests of that kind of work. */
   readonly share: number | null;
   readonly cost_per_request: string | null;
   readonly savings_usd: string;

@@ -48,20 +48,20 @@ export interface ReportParams {
   readonly window: ReportWindow;
   /** Listings show refused requests too. */
   readonly showsRefused?: true;
-  /** What of the window is read from the cells of sealed days, by a report that can; absent: nothing. */
+  /** The part of the window that is read from the cells of sealed days; absent: none. Not every report can do this. */
   readonly sealed?: SealedCover;
 }
 
-/** The sealed days of a window (sealed-days.ts), and what of it they leave open. */
+/** The sealed days of a window (sealed-days.ts), and the stretches of the window that they do not cover. */
 export interface SealedCover {
-  /** Of one organization; `ALL_ORGANIZATIONS`: of all together. */
+  /** The id of the organization whose cells are read; `ALL_ORGANIZATIONS`: the cells of all organizations together. */
   readonly cellsOf: string;
-  /** One for each of the days. */
+  /** The seal ids of the days. */
   readonly seals: readonly string[];
   /** Dates in UTC. */
   readonly firstDay: string;
   readonly lastDay: string;
-  /** In order; empty: the days are the whole window. */
+  /** The stretches that are read from facts, in order; empty: the sealed days cover the whole window. */
   readonly open: readonly { readonly fromMs: number; readonly untilMs: number }[];
 }
 
@@ -75,7 +75,7 @@ interface Condition {
 
 type ConditionParameters = Readonly<Record<string, string | number | readonly string[]>>;
 
-/** Whose key was called with; nobody was called with any where a request was refused before. */
+/** Whose key the provider was called with; NULL where the request was refused before a call. */
 export const CREDENTIAL_SOURCE = `multiIf(credential_id IS NOT NULL, 'own', provider = '', NULL, 'service')`;
 
 const IN_WINDOW =
@@ -128,7 +128,7 @@ function conditionsOf({ scope, filters, window, sealed, showsRefused }: ReportPa
   return conditions;
 }
 
-/** The parameters are also those of the cells (cells.ts). */
+/** Limits facts to the stretches that no seal covers. The parameters include those of the SQL for cells (cells.ts). */
 function openCondition({ cellsOf, seals, firstDay, lastDay, open }: SealedCover): Condition {
   const bounds = open.flatMap(({ fromMs, untilMs }, index) => [
     [`open_from_${index}`, fromMs] as const,
@@ -150,7 +150,7 @@ function openCondition({ cellsOf, seals, firstDay, lastDay, open }: SealedCover)
   };
 }
 
-/** Which cells of the sealed days: those of a status, where only such requests are asked for. */
+/** The condition on the cells of sealed days: the filter by status, which is the only one that cells support. */
 export function checkedCellConditions({ filters }: ReportParams): string {
   return filters.status === undefined ? 'true' : `(${statusCondition(filters.status, STATUS_OF_CELLS).sql})`;
 }

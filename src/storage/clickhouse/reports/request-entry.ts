@@ -65,7 +65,7 @@ export type EntryRow = Readonly<Record<string, unknown>>;
 
 interface EntryValue {
   readonly name: string;
-  /** Its columns under names that do not hide a column which a condition may use; null: it has none. */
+  /** Select expressions, whose aliases must not hide a column that a condition may use; null: the value needs none. */
   readonly select: string | null;
   readonly value: (row: EntryRow) => unknown;
 }
@@ -73,7 +73,7 @@ interface EntryValue {
 const ROUTE_SELECT = `routed, ${LISTED_COLUMNS.map(({ name }) => name).join(', ')},
   toString(route_baseline_cost) AS baseline_cost`;
 
-/** As `total_cost` of the generation record where somebody pays; where nobody does, what its use is worth. */
+/** `total_cost` of the generation record where somebody pays, else the catalog price of the usage. */
 const COST = `if(isNotNull(wallet_id) AND billing_status = 'not_billed', '0', toString(${SPEND}))`;
 
 function entryValue(name: string, column: string, value = (stored: unknown): unknown => stored): EntryValue {
@@ -104,12 +104,12 @@ function entryValuesOf([field, { type, places }]: (typeof FIELD_ROWS)[number]): 
 
 const ID = 'toString(credential_id)';
 
-/** Of a reply that failed or was cut without a code the outcome, so that whatever counts as an error shows one. */
+/** The error code, or else the outcome of a request that counts as an error, so that each of these shows an error. */
 const SHOWN_ERROR =
   `multiIf(isNotNull(error_code) AND NOT match(assumeNotNull(error_code), '${USAGE_PROBLEM.source}'), ` +
   `toString(error_code), ${IS_ERROR}, toString(outcome), NULL)`;
 
-/** Of requests that were refused before they were known. */
+/** Fields that are empty where the request was refused before they were known. */
 const EMPTY_IS_NULL: ReadonlySet<FieldName> = new Set(['model', 'requestedModel', 'provider']);
 
 const ENTRY_VALUES = FIELD_ROWS.flatMap(entryValuesOf);

@@ -15,10 +15,10 @@ import { REPORT_SETTINGS, selectReport } from './select-report.ts';
 const TURN = "if(route_turn = '', cityHash64(id), cityHash64(route_session, route_turn))";
 
 const IS_REMEMBERED = "route_previous_model != ''";
+const IS_CONTINUED = `(route_reason = 'continuation' AND ${IS_REMEMBERED})`;
 /**
  * The classifier was asked whether the turn corrects the previous answer, or a person's message continues a response.
  */
-const IS_CONTINUED = `(route_reason = 'continuation' AND ${IS_REMEMBERED})`;
 const IS_FOLLOW_UP = `(isNotNull(route_correction_probability) OR ${IS_CONTINUED})`;
 /** Escalations because of a correction; low confidence also escalates first turns. */
 const IS_ESCALATED = "route_reason = 'correction_escalated'";
@@ -61,7 +61,7 @@ const OF_ALL = 0b111;
 const OF_TIER = 0b001;
 const OF_MODEL = 0b010;
 
-/** What is read of a request, and how its turn has it. */
+/** The columns of a request, and the aggregate that merges each of them over the requests of a turn. */
 const OF_TURN = [
   ['previous_model', 'route_previous_model', 'max'],
   ['previous_tier', 'route_previous_tier', 'max'],
@@ -72,7 +72,7 @@ const OF_TURN = [
   ['sticky', 'toUInt64(route_sticky)', 'sum'],
 ] as const;
 
-/** Turns that are no follow-up and remember nothing are counted nowhere. */
+/** No figure counts a turn that is neither a follow-up nor has a remembered route. */
 const COUNTED = `routed AND ${IS_NOT_REFUSED} AND (${IS_FOLLOW_UP} OR ${IS_REMEMBERED})`;
 
 export const TURN_CELLS: Cells = {
@@ -88,16 +88,17 @@ export const TURN_CELLS: Cells = {
 };
 
 /**
- * Every turn needs two names while requests are read: kept as they are, or each as its position in the sorted list of
- * all names. Both give the same figures. Of ten million requests positions take a quarter less memory at the same CPU;
- * of two million that a filter finds among ten, reading the list first costs a tenth to a third of the statement.
+ * How a turn keeps the names of its previous model and tier while requests are read: as they are, or as positions in
+ * the sorted list of all names. Both give the same figures. For ten million requests, positions take a quarter less
+ * memory at the same CPU. For two million requests that a filter finds among ten million, reading the list of names
+ * first costs a tenth to a third of the statement.
  */
 export type TurnNames = 'names' | 'positions';
 
-/** Up to this many routed requests; between two million and seven nothing was measured. */
+/** Up to this many routed requests, turns keep names. Nothing was measured between two and seven million. */
 export const TURN_NAMES_MAX = 2_000_000;
 
-/** The list of positions has the names of every version of a fact, so none is missing. */
+/** The list of names is read without FINAL. It includes the names of all versions of facts, so none is missing. */
 const NAMES = [
   { column: 'previous_model', ofFact: 'route_previous_model', all: 'names.1' },
   { column: 'previous_tier', ofFact: 'route_previous_tier', all: 'names.2' },
@@ -207,7 +208,7 @@ interface CorrectionKey {
 
 const CORRECTED = `routed AND ${IS_NOT_REFUSED} AND route_correction`;
 
-/** The first request of each turn that corrected an answer; when sealed, of each status in it. */
+/** The first request of each turn that corrected an answer. Sealed cells have the first request of each status. */
 export const CORRECTION_CELLS: Cells = {
   table: 'sealed_corrections',
   counted: CORRECTED,
@@ -221,8 +222,9 @@ export const CORRECTION_CELLS: Cells = {
 };
 
 /**
- * The latest corrected follow-ups, each shown by its turn's first request. These are found first, since `FINAL` reads
- * every column of all requests, and what is shown of them then in their own short stretch of time.
+ * The latest corrections, each shown by the first request of its turn. The first statement finds these requests with
+ * few columns, since `FINAL` reads every column of all requests. The second reads what is shown, in the short stretch
+ * of time that contains them.
  */
 export async function selectRecentCorrections(
   client: ClickHouseReader,

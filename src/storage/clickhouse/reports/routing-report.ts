@@ -1,5 +1,5 @@
-// Assembles the routing report (spec 2.5): five passes over the facts, each over other columns, or over the cells of
-// sealed days, and two more for the recent corrections if the audience may see them, the second of facts.
+// Assembles the routing report (spec 2.5) from five passes, each over other columns of the facts or over the cells of
+// sealed days. Two more passes read the recent corrections, if the audience may see them; the last reads only facts.
 
 import { type TokenSum, tokenSum } from '../../../domain/usage/token-sum.ts';
 import type { ClickHouseReader } from '../clickhouse.ts';
@@ -82,13 +82,15 @@ export interface RoutingParams extends ReportParams {
 
 /**
  * Up to this many routed requests, a report's statements need little memory, and take hardly longer than the engine
- * takes to plan them on one thread: two run at once. Of more requests, each may use all that a report is given.
+ * takes to plan them on one thread. Two of them therefore run at once. For more requests, one statement at a time may
+ * use the memory and threads of a report.
  */
 const FEW_REQUESTS_MAX = 200_000;
 
 export async function routingReport(client: ClickHouseReader, params: RoutingParams): Promise<RoutingReport> {
   const { beside = client } = client;
-  // These two need little memory of however many requests: they have few groups, and keep no value of each request.
+  // These two always run at once. They need little memory for any number of requests, because they have few groups and
+  // keep no value of each request.
   const [{ allRequests, routedRequests, series, totals: seriesTotals }, facets] = await both(
     selectRoutingSeries(client, params),
     selectRoutingFacets(beside, params),
@@ -120,7 +122,7 @@ export async function routingReport(client: ClickHouseReader, params: RoutingPar
   };
 }
 
-/** Ends when both have: of a report that failed nothing goes on. */
+/** Settles only when both promises have, so that no statement of a failed report is still running. */
 async function both<One, Other>(one: Promise<One>, other: Promise<Other>): Promise<[One, Other]> {
   await Promise.allSettled([one, other]);
   return Promise.all([one, other]);
@@ -128,7 +130,7 @@ async function both<One, Other>(one: Promise<One>, other: Promise<Other>): Promi
 
 function selectGroups(client: ClickHouseReader, params: ReportParams, routedRequests: number): Promise<RoutingGroups> {
   if (routedRequests <= EVERY_VALUE_MAX) return selectRoutingGroups(client, params, 'every value');
-  // Cells have every value.
+  // The cells of sealed days keep every value, so they cannot be used here.
   const { sealed: _, ...unsealed } = params;
   return selectRoutingGroups(client, unsealed, 'different values');
 }
@@ -177,7 +179,7 @@ function facetsOf(facets: RoutingFacets): Faceted {
       reason: row.reason,
       requests: row.m_requests,
     })),
-    // Without requests there is no list of counts.
+    // Without requests, `buckets` is empty.
     confidence: Array.from({ length: 10 }, (_, index) => ({
       from: index / 10,
       to: (index + 1) / 10,
@@ -199,7 +201,7 @@ function facetsOf(facets: RoutingFacets): Faceted {
   };
 }
 
-/** Not only requests that were refused have it. */
+/** False for a facet that only refused requests have. */
 function isCounted({ m_requests }: FacetRow): boolean {
   return m_requests > 0;
 }

@@ -1,4 +1,4 @@
-// The series of the routing report (spec 2.5) by bucket and tier and by bucket alone, and the number of all requests,
+// Selects the series of the routing report (spec 2.5), by bucket and tier and by bucket alone, and counts all requests,
 // routed or not.
 
 import { formatUsdString } from '../../../domain/money/format.ts';
@@ -44,10 +44,10 @@ type BucketRow = BucketKeys & SeriesRow;
 
 const REQUESTS = SERIES_COLUMNS.checkedState('requests');
 
-/** By quarters of an hour, of which every bucket of every time zone consists. */
+/** Cells by quarter of an hour. The buckets of all time zones consist of whole quarters of an hour. */
 export const SERIES_CELLS = seriesCells('toUInt32(intDiv(toUnixTimestamp(admitted_at), 900) * 900)');
 
-/** Of facts that are read for one report there need not be as many: they are by its buckets. */
+/** Cells that are made from facts for one report. They are by the report's own buckets, so that there are fewer. */
 const READ_CELLS = seriesCells(
   'if(routed, roundDown(toUnixTimestamp(admitted_at), {starts:Array(UInt32)}), toUInt32(0))',
 );
@@ -65,7 +65,7 @@ function seriesCells(quarter: string): Cells {
     sums: [
       [`countIf(${IS_NOT_REFUSED})`, `sum(${REQUESTS})`],
       [`sumIf(ifNull(${SPEND}, 0), ${IS_NOT_REFUSED})`, `sum(${SERIES_COLUMNS.checkedState('spend')})`],
-      // Of what the cells of sealed days are by besides their keys (cells.ts).
+      // These two check the status keys that the cells of sealed days have besides their own keys (cells.ts).
       [`countIf(${IS_NOT_REFUSED} AND (${IS_ERROR}))`, `sumIf(${REQUESTS}, of_error = 1)`],
       [`sumIf(toUInt64(ifNull(status, 0)), ${IS_NOT_REFUSED})`, `sum(${REQUESTS} * of_status)`],
     ],
@@ -109,7 +109,7 @@ interface Point {
   baselineSpend: bigint;
 }
 
-/** Adds up what has the same bucket and tier; buckets without requests are left out. */
+/** Adds up rows with the same bucket and tier. Buckets without requests are left out. */
 function pointsOf(
   rows: readonly BucketRow[],
   buckets: ReadonlyMap<number, string>,

@@ -1,5 +1,5 @@
-// The cells that are kept of a sealed day: everything that a routing report needs that has no filter but a status. This
-// makes them, compares them with the facts, and removes those that nobody reads.
+// Makes the cells of a sealed day, compares them with the facts, and removes cells that no report reads. The cells have
+// everything that a routing report needs without a filter, or with a filter by status.
 
 import { createHash, randomUUID } from 'node:crypto';
 import { type ClickHouseClient, selectRows } from '../clickhouse.ts';
@@ -11,18 +11,19 @@ import { groupCells } from './routing-groups.ts';
 import { REJECTION_CELLS } from './routing-rejections.ts';
 import { SERIES_CELLS } from './routing-series.ts';
 
-/** What is sealed of a day. */
+/** The sealed part of a day. */
 export interface Seal {
-  /** Marks its cells. */
+  /** Marks the cells of the seal. */
   readonly id: string;
   /** The day, in UTC. */
   readonly date: string;
-  /** Exclusive: the end of the day, or an hour of it. */
+  /** Exclusive: the end of the day, or of one of its hours. */
   readonly untilMs: number;
-  /** Those that have cells of their own. */
+  /** The organizations that have cells of their own. */
   readonly organizations: ReadonlySet<string>;
 }
 
+/** At most this many organizations get cells of their own in a seal: those with most facts. */
 const ORGANIZATIONS_MAX = 100;
 
 export const SEALED_CELLS: readonly Cells[] = [
@@ -34,12 +35,12 @@ export const SEALED_CELLS: readonly Cells[] = [
   CORRECTION_CELLS,
 ];
 
-/** Cells that other statements made, of another version of this program, are not read. */
+/** Identifies the statements that make cells. Cells of another version's statements are not read. */
 export const CELLS_DEFINITION = createHash('sha256')
   .update(SEALED_CELLS.map((cells) => checkedSealing(cells)).join('\n'))
   .digest('hex');
 
-/** Nothing else may change the facts of the stretch meanwhile, or the seal is void. */
+/** Stores the cells of a seal. If facts of its stretch change meanwhile, the caller must not use the seal. */
 export async function makeCells(
   client: ClickHouseClient,
   of: { readonly date: string; readonly untilMs: number; readonly organizationFactsMin: number },
@@ -61,7 +62,7 @@ export async function makeCells(
   return { id, date: of.date, untilMs: of.untilMs, organizations: new Set(organizations) };
 }
 
-/** The tables whose cells of a seal do not add up to its facts, or cannot be read. */
+/** Returns the tables in which the seal's cells do not add up to its facts, or cannot be read. */
 export async function findDamagedCells(client: ClickHouseClient, seal: Seal): Promise<string[]> {
   const organizations = [...seal.organizations];
   const facts = await selectRows<Summed & { readonly sums: readonly (readonly string[])[] }>(
@@ -92,12 +93,12 @@ interface Summed {
   readonly cells_of: string;
 }
 
-/** Of facts (0) or of cells (1), as text: sums of money, and of counts of any size. */
+/** The sums over facts (`of` 0) or over cells (1). They are text, because amounts and counts can have any size. */
 function checkedSums(sums: readonly CellSum[], of: 0 | 1): string {
   return `[${sums.map((sum) => `toString(${sum[of]})`).join(', ')}]`;
 }
 
-/** Where nothing is to be counted there are no cells. */
+/** Leaves out rows whose sums are all 0, because there are no cells for them. */
 function textOf(rows: readonly (Summed & { readonly sums: readonly string[] })[]): string {
   return rows
     .filter(({ sums }) => sums.some((sum) => sum !== '0'))
@@ -121,7 +122,7 @@ export async function removeCellsExcept(client: ClickHouseClient, seals: readonl
   }
 }
 
-/** One of `SEALED_CELLS`: a name of a table cannot be a parameter. */
+/** The name is that of one of `SEALED_CELLS`. The name of a table cannot be a parameter. */
 function checkedTable(table: string): string {
   return table;
 }

@@ -2,13 +2,13 @@
 // that is away or too slow.
 
 import { type ClickHouseReader, selectRows } from '../clickhouse.ts';
-import { StatementWrong } from '../literals.ts';
+import { InvalidStatement } from '../literals.ts';
 
 /** ClickHouse is away, too busy or too slow; the report can be asked for again. */
-export class ReportStoreAway extends Error {
+export class ReportStoreUnavailable extends Error {
   constructor(cause: unknown) {
     super('the store of request facts does not answer', { cause });
-    this.name = 'ReportStoreAway';
+    this.name = 'ReportStoreUnavailable';
   }
 }
 
@@ -34,7 +34,7 @@ const AWAY_CODES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The end of every statement. All versions of an id have the same admitted_at and so lie in one partition, so FINAL
+ * The settings of every report statement. All versions of an id have the same admitted_at and partition, so FINAL
  * need not merge across partitions. Compiled expressions gained nothing over 400,000 rows and cost half a second of
  * CPU.
  */
@@ -51,8 +51,8 @@ export async function selectReport<Row>(
     return await selectRows<Row>(client, query, parameters);
   } catch (error) {
     const code = serverCode(error);
-    if (error instanceof StatementWrong || (code !== null && !AWAY_CODES.has(code))) throw error;
-    throw new ReportStoreAway(error);
+    if (error instanceof InvalidStatement || (code !== null && !AWAY_CODES.has(code))) throw error;
+    throw new ReportStoreUnavailable(error);
   }
 }
 

@@ -1,10 +1,10 @@
-// The rows that the series of usage are made of: the figures of a question's facts, and of those of each group, by
-// bucket and for the whole window. A group has its place among those that cost most.
+// Selects the rows of the series of usage: figures of all facts and of each group, by bucket and for the whole window.
+// Each group has a place: its rank by cost among the groups that are shown, or 0.
 //
-// How many values and groups there are is counted first, without `FINAL`, which is what takes long. A few groups of not
-// too many values are ranked while the facts are read: that makes a row of each group and bucket, with the states of
-// its quantiles, before it is known which groups are shown. Otherwise the facts are read twice, for the ranking and for
-// the figures, and by tag a third time, for the figures of all of them.
+// The first statement counts values and groups without `FINAL`, which is the slow part of a statement. If both are few,
+// one further statement ranks the groups while it reads the facts. It makes a row for each group and bucket, with the
+// states of its quantiles, before it knows which groups are shown. Otherwise the facts are read twice, for the ranking
+// and for the figures; for groups by tag a third time, for the figures of all requests.
 
 import type { OwnerIds, SeriesDimension } from '../../../domain/reports/owners.ts';
 import type { ClickHouseReader } from '../clickhouse.ts';
@@ -16,11 +16,11 @@ import { checkedColumns, checkedNames, type SqlColumn } from './sql-column.ts';
 
 export interface SeriesParams extends ReportParams {
   readonly groupBy: SeriesDimension | null;
-  /** The number of groups that are shown one by one. */
+  /** The most groups that are shown one by one. */
   readonly top: number;
 }
 
-/** What a group's requests have in common; null: they have none. */
+/** The value that a group's requests have in common; null: the requests have no such value. */
 export type SeriesKey = OwnerIds & {
   readonly model?: string;
   readonly provider?: string;
@@ -29,12 +29,12 @@ export type SeriesKey = OwnerIds & {
 };
 
 interface GroupColumn {
-  /** Of a fact; what is not there is `none`. */
+  /** SQL of a fact's value; `none` where the fact has no value. */
   readonly value: string;
   readonly type: 'String' | 'UUID' | 'UInt16';
   readonly none: string;
   readonly member: keyof SeriesKey;
-  /** How many a fact has, at most, where the value is an array of them; absent: one. */
+  /** Set if `value` is an array of values: SQL of the most values that a fact has. */
   readonly many?: string;
 }
 
@@ -64,10 +64,10 @@ const GROUP_COLUMNS: Readonly<Record<SeriesDimension, GroupColumn>> = {
   status: { value: 'ifNull(status, 0)', type: 'UInt16', none: '0', member: 'status' },
 };
 
-/** The place of all groups that are not shown one by one; those that are have places from 1. */
+/** The place of all groups that are not shown one by one. Groups that are shown have places from 1. */
 export const REMAINDER = 0;
 
-/** `grouped_by`: its bits are set for a key, place or start, by which the row is not grouped. */
+/** Values of `grouped_by`. A bit is set for each key (place, start) by which the row is not grouped. */
 export const OF_PLACE_AND_START = 0b00;
 export const OF_PLACE = 0b01;
 export const OF_START = 0b10;
@@ -78,26 +78,26 @@ interface RowKeys {
   /** Epoch seconds. */
   readonly at_start: number;
   readonly grouped_by: number;
-  /** Of the group at a place, as text; otherwise without a meaning. */
+  /** The value of the group at `place`, as text; meaningless in other rows. */
   readonly value: string;
-  /** The most of all rows is the number of all groups. */
+  /** The maximum over all rows is the number of groups. */
   readonly groups: number;
 }
 
 export type SeriesRow = RowKeys & FigureRow;
 
 export interface SeriesLimits {
-  /** Up to so many values a statement keeps every latency (metrics.ts). */
+  /** Up to this many values, a statement keeps every latency (metrics.ts). */
   readonly everyValueMax: number;
-  /** Rows, one for each group and bucket, of what is ranked while facts are read. */
+  /** The most rows, one for each group and bucket, of a statement that ranks groups while it reads facts. */
   readonly rankedRowsMax: number;
 }
 
 const LIMITS: SeriesLimits = { everyValueMax: EVERY_VALUE_MAX, rankedRowsMax: 20_000 };
-/** Groups of what is ranked while facts are read: the most that `uniqUpTo` can count. */
+/** The most groups that are ranked while facts are read, which is the most that `uniqUpTo` can count. */
 const RANKED_GROUPS_MAX = 100;
 
-/** `starts`: of the buckets, in epoch seconds. `ofAll` are the rows for all groups together. */
+/** `starts`: the starts of the buckets in epoch seconds. `ofAll` has the rows of all groups together. */
 export async function selectSeriesRows(
   client: ClickHouseReader,
   params: SeriesParams,
@@ -110,7 +110,7 @@ export async function selectSeriesRows(
   const figures = figureColumns(keepsEveryValue ? 'every value' : 'different values');
   const asked = { client, params, starts, figures };
   if (column === null) return { ofAll: await selectUngrouped(asked), ofGroups: [] };
-  // Sorting rows that keep different values takes more than the memory that the embedded engine has.
+  // Ranking sorts rows. Sorting rows that keep different values needs more memory than the embedded engine has.
   if (keepsEveryValue && groups <= RANKED_GROUPS_MAX && groups * starts.length <= rankedRowsMax) {
     const rows = await selectRanked(asked, column);
     return { ofAll: rows, ofGroups: rows };
@@ -120,7 +120,7 @@ export async function selectSeriesRows(
   return { ofAll: column.many !== undefined ? await selectUngrouped(asked) : ofGroups, ofGroups };
 }
 
-/** What a group has in common, of the text of its value. */
+/** The key of a group, from the text of its value. */
 export function seriesKeyOf(groupBy: SeriesDimension, value: string): SeriesKey {
   const { member, none, type } = GROUP_COLUMNS[groupBy];
   if (value === none && type !== 'String') return { [member]: null };
@@ -129,9 +129,9 @@ export function seriesKeyOf(groupBy: SeriesDimension, value: string): SeriesKey 
 }
 
 interface Size {
-  /** The most that a quantile is of: versions of facts that the table later replaces are counted, too. */
+  /** The most values that a quantile can have. It includes versions of facts that the table will replace later. */
   readonly values: number;
-  /** Above `RANKED_GROUPS_MAX`: more than that, or not counted. */
+  /** The number of groups; above `RANKED_GROUPS_MAX`: more than that, or not counted. */
   readonly groups: number;
 }
 
@@ -165,7 +165,7 @@ interface Asked {
   readonly figures: MetricColumns<FigureRow>;
 }
 
-/** The groups that cost most; among those that cost the same, the ones with most requests, then by their values. */
+/** Groups with the highest cost first; of equal cost, those with most requests; then by value. */
 const RANKING = 'group_cost DESC, group_requests DESC, value';
 
 async function selectRanked(asked: Asked, column: GroupColumn): Promise<SeriesRow[]> {
@@ -231,7 +231,7 @@ async function selectUngrouped(asked: Asked): Promise<SeriesRow[]> {
 
 const ALL_AT_ONE_PLACE = `toUInt8(${REMAINDER})`;
 
-/** Merges rows of places and buckets. `nth` is the group's rank, the last of which is their number, or that number. */
+/** Merges rows by place and bucket. `nth` is a group's rank or the number of groups; its maximum is that number. */
 async function selectPlaced(
   { client, params, starts, figures }: Asked,
   checkedPlaced: () => string,
@@ -249,7 +249,7 @@ async function selectPlaced(
   return rows.map((row) => figures.rowOf(row));
 }
 
-/** Rows of each key and bucket, with the states of the figures. */
+/** A statement that selects one row for each key and bucket, with the states of the figures. */
 function checkedFacts({ params, figures }: Asked, key: SqlColumn): string {
   const keys: readonly SqlColumn[] = [
     key,

@@ -1,4 +1,5 @@
-// Usage by hour or day, in all and by the groups that cost most, with the rest summed up: what charts are drawn of.
+// Reports usage by hour or day for charts: in total, for each of the groups that cost most, and for the other groups
+// together.
 
 import { bucketsOf } from '../../../domain/reports/time-buckets.ts';
 import { type TokenSum, tokenSum } from '../../../domain/usage/token-sum.ts';
@@ -41,11 +42,11 @@ export interface UsageSeries {
   readonly buckets: readonly string[];
   readonly totals: FigureSeries;
   readonly groups: readonly (SeriesKey & FigureSeries)[];
-  /** `groups`: how many there are. */
+  /** All groups that are not in `groups`, and their number; null: there are no others. */
   readonly remainder: ({ readonly groups: number } & FigureSeries) | null;
 }
 
-/** Buckets of an answer, over all of its series: more are no picture. */
+/** The most points of an answer, over all of its series. More could not be drawn. */
 const POINTS_MAX = 30_000;
 
 /** null: more points than POINTS_MAX. */
@@ -78,7 +79,7 @@ export async function usageSeries(
   };
 }
 
-/** Of the rows that are grouped so: the one in all, and those of buckets. */
+/** Makes a series of the row that is grouped by `inAll` and of the rows that are grouped by `ofBuckets`. */
 function seriesOf(
   rows: readonly SeriesRow[],
   [inAll, ofBuckets]: readonly [number, number],

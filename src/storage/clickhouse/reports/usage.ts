@@ -1,4 +1,4 @@
-// Usage in a stretch of time: in total, by model and by whatever else is asked for, and by day.
+// Reports usage in a window: in total, by model and by the requested dimensions, and by day.
 
 import { formatUsdString } from '../../../domain/money/format.ts';
 import { DIMENSIONS, type Dimension, type OwnerIds } from '../../../domain/reports/owners.ts';
@@ -22,7 +22,7 @@ export interface Usage {
 export interface UsageSummary extends Usage {
   readonly currency: 'USD';
   readonly by_model: readonly (Usage & { readonly model: string })[];
-  /** By the dimensions that were asked for; absent: by none. */
+  /** Grouped by the requested dimensions; absent: none was requested. */
   readonly groups?: readonly UsageGroup[];
 }
 
@@ -30,7 +30,7 @@ export interface UsageSummary extends Usage {
 export type GroupKey = OwnerIds & { readonly model?: string };
 export type UsageGroup = GroupKey & Usage;
 
-/** Of all requests of a day, or of each group of them. */
+/** The usage of a day, or of one group on a day. */
 export type UsageDay = { /** The date in the window's time zone. */ readonly date: string } & GroupKey & {
     readonly errors: number;
   } & Usage;
@@ -40,7 +40,7 @@ export interface UsageParams extends ReportParams {
   readonly groupBy?: readonly Dimension[];
 }
 
-/** The maximum of rows of an answer: more are no report that anybody reads, and take the memory of jobs. */
+/** The most rows of an answer. Nobody reads a longer report, and it would take the memory of jobs. */
 export const GROUPS_MAX = 20_000;
 
 const COLUMNS: Readonly<Record<Dimension, string>> = {
@@ -55,7 +55,7 @@ const USAGE_COLUMNS = `count() AS requests, countIf(${IS_ERROR}) AS errors, toSt
   toString(sum(${COMPLETION_TOKENS})) AS completion,
   toString(sum(ifNull(${SPEND}, 0))) AS cost`;
 
-/** A group's values are in members such as `by_team`, which hide no column that a condition uses. */
+/** A group's values are in members such as `by_team`, whose names do not hide a column that a condition uses. */
 type UsageRow = {
   readonly requests: number;
   readonly errors: number;

@@ -14,9 +14,9 @@ export interface Application {
   readonly client: PostgresClient;
   readonly box: SecretBox;
   readonly pepper: Buffer;
-  /** What the sections of the file no longer have is removed. */
+  /** Removes what the sections of the file no longer have. */
   readonly prune: boolean;
-  /** Ids of the providers that the file has. */
+  /** Ids of the providers in the file. */
   readonly providers: ReadonlySet<string>;
   /** Keys, users and organizations whose credentials gateways must look up again (changes.ts). */
   readonly changedIds: string[];

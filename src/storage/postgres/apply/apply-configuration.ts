@@ -28,14 +28,14 @@ export interface AppliedConfiguration {
   readonly catalogVersion: number;
   readonly catalogChanged: boolean;
   readonly differences: readonly Difference[];
-  /** What is allowed, and would make users trip. */
+  /** Settings that are allowed but likely to be mistakes. */
   readonly warnings: readonly string[];
 }
 
 export interface ApplyOptions {
   /** Removes what the sections of the file no longer have. */
   readonly prune?: boolean;
-  /** Finds what would change, and changes nothing. */
+  /** Only reports what would change. */
   readonly dryRun?: boolean;
 }
 
@@ -103,7 +103,7 @@ async function applyParts(application: Application, configuration: Configuration
   for (const organization of organizations) {
     const id = await applyOrganization(application, organization);
     const policy = organization.autoRouting?.policy ?? null;
-    // The file is checked with its own policies; this one is stored.
+    // The file was checked only with its own policies. This policy is a stored one, which must be checked here.
     if (policy !== null && !checked.has(policy))
       expectDone(await refuseUse(client, id, policy), `organization "${organization.slug}": the routing policy `);
   }
@@ -117,7 +117,7 @@ interface Surplus {
   readonly id: string;
 }
 
-/** What is there of the kinds that the file has a section of, and not in that section. */
+/** The stored entries that a section of the file lacks, for the kinds whose section the file has. */
 async function findSurplus(client: PostgresClient, configuration: Configuration): Promise<readonly Surplus[]> {
   const { sections, providers, models, routingPolicies } = configuration;
   const listed = {

@@ -1,4 +1,4 @@
-// Applies the guardrail policies of a configuration file, which are the platform's, and what it assigns to
+// Applies the guardrail policies of a configuration file, which become the platform's, and their assignments to
 // organizations, teams and keys.
 
 import type { Configuration, ConfiguredAssignments } from '../../../domain/configuration/configuration.ts';
@@ -20,7 +20,7 @@ export async function applyGuardrails({ client, box }: Application, { guardrails
   }
 }
 
-/** After the organizations: what the file takes from them may be removed. */
+/** Must run after the organizations are applied, since a policy that the file no longer assigns may be removed then. */
 export async function removeOtherGuardrails(
   { client, prune }: Application,
   { sections, guardrails }: Configuration,
@@ -54,7 +54,7 @@ export async function applyAssignments(
   await storeAssignments(client, FILE, organizationId, { ...params, ...resolved });
 }
 
-/** A file names keys; of several under a name, the one that is not revoked counts. */
+/** Replaces key names by ids. Only one key of a name is not revoked, and that key is meant. */
 async function keysByName(
   client: PostgresClient,
   organizationId: string,
@@ -76,7 +76,7 @@ async function readPlatformPolicies(client: PostgresClient): Promise<readonly Po
   return rows;
 }
 
-/** In the words of the file. */
+/** The platform's policies in the terms of the configuration file. */
 export async function readGuardrailStates(client: PostgresClient): Promise<readonly ConfiguredState[]> {
   return (await readPlatformPolicies(client)).map(({ name, version, definition }) => ({
     kind: 'guardrail_policy',

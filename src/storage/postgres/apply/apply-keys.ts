@@ -30,7 +30,7 @@ export async function applyKeys(
   if (application.prune) await revokeOtherKeys(application, organization, keys);
 }
 
-/** Of the keys that came from a file; all others are revoked by who made them. */
+/** Revokes only keys that came from a file. Whoever made another key revokes it. */
 async function revokeOtherKeys(
   { client, changedIds }: Application,
   { id }: Owner,

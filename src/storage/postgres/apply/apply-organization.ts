@@ -1,5 +1,5 @@
-// Upserts an organization with its wallet, opening credit, limits, teams, users and webhook; apply-keys.ts does its
-// keys.
+// Upserts an organization with its wallet, opening credit, limits, teams, users and webhook. Other files of this folder
+// apply its keys, guardrails and own provider keys.
 
 import type { ConfiguredOrganization, ConfiguredUser } from '../../../domain/configuration/configuration.ts';
 import { addAccount } from '../identity/accounts.ts';
@@ -24,14 +24,14 @@ export async function applyOrganization(
   const id = await upsertOrganization(application, organization);
   const walletId = await ensureWallet(application, id);
   if (organization.openingCredit !== null && organization.openingCredit > 0n) {
-    // A conflict means that it was posted before with another amount.
+    // A conflict means that the opening credit was posted before with another amount. That posting counts.
     await deposit(application.client, {
       walletId,
       amount: organization.openingCredit,
       reference: OPENING_CREDIT_REFERENCE,
     });
   }
-  // Limits of the file are the platform's on the organization. A file has none for teams, users and keys.
+  // The file sets limits of organizations as the platform. It has no limits for teams, users and keys.
   if (organization.limits !== null) {
     const store = application.prune ? storeLimits : addLimits;
     const params = { setBy: 'platform', limits: organization.limits } as const;
@@ -72,7 +72,7 @@ async function upsertOrganization(application: Application, organization: Config
   );
   const id = rows[0]?.id;
   if (id === undefined) throw new Error(`the organization ${slug} was not stored`);
-  // Gateways remember with every key who pays.
+  // Gateways remember for each key who pays, so they must look up the organization's keys again.
   if (before.rows[0] !== undefined && before.rows[0].billing !== billing) changedIds.push(id);
   return id;
 }

@@ -1,5 +1,5 @@
-// Applies what a configuration file says of an organization's own provider keys. A key is known by its name; another
-// address under the same name is another key, which takes the place of the old one.
+// Applies an organization's own provider keys, their settings and prices from a configuration file. A key is identified
+// by its name. If the file gives a name another address, a new key replaces the old one.
 
 import type { ConfiguredOrganization, ConfiguredOwnKey } from '../../../domain/configuration/configuration.ts';
 import { priceSchema } from '../../../domain/configuration/schema/price-schema.ts';
@@ -17,49 +17,60 @@ import { eraseOwnKey, fingerprintOf, insertOwnKey, replaceSecret } from '../own-
 import { storeOwnPrice } from '../own-keys/own-prices.ts';
 import { type Application, ConfigurationConflict } from './application.ts';
 
-type Said = Pick<ConfiguredOrganization, 'slug' | 'byok' | 'ownKeys' | 'ownPrices'>;
+type ConfiguredOwnKeys = Pick<ConfiguredOrganization, 'slug' | 'byok' | 'ownKeys' | 'ownPrices'>;
 
-export async function applyOwnKeys(application: Application, organizationId: string, said: Said): Promise<void> {
+export async function applyOwnKeys(
+  application: Application,
+  organizationId: string,
+  { slug, byok, ownKeys, ownPrices }: ConfiguredOwnKeys,
+): Promise<void> {
   const { client } = application;
-  const { byok, ownKeys, ownPrices } = said;
   if (byok === null && ownKeys === null && ownPrices === null) return;
   if (byok !== null) {
     const written = await writeChanged(client, organizationId, byok);
     if (isRefused(written))
-      throw new ConfigurationConflict(`organization "${said.slug}": byok: the fee ${written.reason ?? 'is wrong'}`);
+      throw new ConfigurationConflict(`organization "${slug}": byok: the fee ${written.reason ?? 'is wrong'}`);
   }
-  if (ownKeys !== null) await applyKeys(application, organizationId, { slug: said.slug, ownKeys });
+  if (ownKeys !== null) await applyKeys(application, organizationId, { slug, ownKeys });
   for (const [model, words] of Object.entries(ownPrices ?? {})) {
     const stored = await storeOwnPrice(client, { organizationId, model, fields: priceSchema.parse(words) });
     if (stored === 'stored') continue;
     const problem =
       stored === 'no_such_model' ? `there is no model "${model}"` : `the price of "${model}" ${stored.problem}`;
-    throw new ConfigurationConflict(`organization "${said.slug}": model_prices: ${problem}`);
+    throw new ConfigurationConflict(`organization "${slug}": model_prices: ${problem}`);
   }
   await notifyOwnKeysChanged(client, organizationId);
 }
 
-interface SaidKeys {
+interface OrganizationKeys {
   readonly slug: string;
   readonly ownKeys: readonly ConfiguredOwnKey[];
 }
 
-async function applyKeys(application: Application, organizationId: string, said: SaidKeys): Promise<void> {
+async function applyKeys(
+  application: Application,
+  organizationId: string,
+  { slug, ownKeys }: OrganizationKeys,
+): Promise<void> {
   const { client, box, prune } = application;
   const catalog = await readCatalog(client, box);
-  refuseUnrated(said, catalog, (await readByokSettings(client, organizationId)).fee);
+  refuseUnrated({ slug, ownKeys }, catalog, (await readByokSettings(client, organizationId)).fee);
   const present = await listOwnKeys(client, organizationId);
-  for (const key of said.ownKeys) {
+  for (const key of ownKeys) {
     const wanted = { ...key, givenFor: destinationOfKind(catalog, key) };
     await applyKey(application, organizationId, { wanted, present });
   }
   if (!prune) return;
-  const named = new Set(said.ownKeys.map(({ name }) => name));
+  const named = new Set(ownKeys.map(({ name }) => name));
   for (const { id, name } of present) if (!named.has(name)) await eraseOwnKey(client, id);
 }
 
-/** A fee that is a share of a price needs one, of whatever model the file names at the provider. */
-function refuseUnrated({ slug, ownKeys }: SaidKeys, { models }: Pick<Catalog, 'models'>, fee: ByokFee | null): void {
+/** Throws if the fee is a share of the price, and a model that the file names at the provider has no price. */
+function refuseUnrated(
+  { slug, ownKeys }: OrganizationKeys,
+  { models }: Pick<Catalog, 'models'>,
+  fee: ByokFee | null,
+): void {
   const problems = ownKeys.flatMap((key) => {
     const name = unratedInMap(key, models, fee);
     return name === null
@@ -91,13 +102,14 @@ async function applyKey(
         wanted.fallback,
         wanted.models,
         JSON.stringify(wanted.modelMap),
-        // Who writes the provider and the key says where the key goes, but knows no secret before it. A file that has
-        // the key alone, and is applied again at each start, does not follow whoever has changed the provider since.
+        // A file that has both the provider and the key decides where the key is sent. A previous secret must not
+        // follow there, so it is erased. A file that has only the key is applied again at each start. Its key stays
+        // bound to the old address if somebody has changed the provider since.
         found.givenFor === null || providers.has(wanted.kind),
         wanted.givenFor,
       ],
     );
-    // Equal secrets have equal fingerprints; sealed anew they would be other bytes each time.
+    // Secrets are compared by fingerprint, because sealing the same secret gives other bytes each time.
     if (found.fingerprint !== fingerprintOf(pepper, wanted.secret))
       await replaceSecret(client, { box, pepper }, found, {
         secret: wanted.secret,

@@ -1,5 +1,5 @@
-// Writes the audit entries of an applied configuration file: each organization that it changed, before and after,
-// without secrets.
+// Writes the audit entries of an applied configuration file: one for each organization that changed, with its state
+// before and after and without secrets.
 
 import { type ConfiguredState, type Difference, findDifferences } from '../../../domain/configuration/difference.ts';
 import type { Actor } from '../../../domain/identity/actor.ts';
@@ -72,7 +72,7 @@ export async function readOrganizationStates(
   return new Map(rows.map(({ id, state }) => [id, state]));
 }
 
-/** The differences of two snapshots, in the words of the file. */
+/** The differences of two snapshots, in the terms of the configuration file. */
 export function organizationDifferences(
   before: ReadonlyMap<string, string>,
   after: ReadonlyMap<string, string>,

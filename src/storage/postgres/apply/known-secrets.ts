@@ -1,4 +1,4 @@
-// Tells whether a secret that the caller has in clear is one that the database holds, sealed or hashed.
+// Tells whether the database has a secret, sealed or hashed, that the caller has in clear text.
 
 import { hashCredential } from '../../../domain/identity/key-hash.ts';
 import { providerSecretName } from '../catalog/catalog-store.ts';
@@ -6,7 +6,7 @@ import { findPrincipalByCredentialHash } from '../catalog/credentials.ts';
 import type { InstallationSecrets } from '../installation-secrets.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 
-/** Whether the key was ever made here: a revoked one counts, and so does one that a rotation replaced. */
+/** Whether the secret was ever that of an inference key here. Revoked keys and rotated secrets count. */
 export async function isKnownKey(
   client: PostgresClient,
   { pepper }: Pick<InstallationSecrets, 'pepper'>,
@@ -20,7 +20,7 @@ export async function isKnownKey(
   return rowCount > 0;
 }
 
-/** Whether requests with the key are served now. */
+/** Whether the key would be accepted now. */
 export async function isUsableKey(
   postgres: Postgres,
   { pepper }: Pick<InstallationSecrets, 'pepper'>,

@@ -1,4 +1,4 @@
-// Reads the names that an installation has already, which a configuration file may refer to without defining them.
+// Reads the names that are already stored. A configuration file may refer to them without defining them.
 
 import type { StoredNames } from '../../../domain/configuration/check-references.ts';
 import { isRefused } from '../../../domain/refusals/refused.ts';
@@ -26,7 +26,7 @@ export async function readStoredNames(client: PostgresClient): Promise<StoredNam
   return {
     guardrails: isRefused(guardrails) ? [] : guardrails.map(({ name }) => name),
     providers: idsOf('provider'),
-    // Those that are not active, too: a policy may name them, as it may a model of the file that is not.
+    // These include inactive models, since a routing policy may name an inactive model, stored or in the file.
     models: await policyModels(client, null),
     modelIds: idsOf('model'),
     policies: idsOf('routing_policy'),

@@ -1,5 +1,5 @@
-// THE table of operations on the catalog: what a configuration file, commands and requests do to providers, models,
-// prices and routing policies, each in one transaction with its audit entry and its notification.
+// THE table of operations on the catalog: how configuration files, commands and requests change providers, models,
+// prices and routing policies. Each operation is one transaction with its audit entry and its notification.
 
 import type { ConfiguredModel, ProviderChange } from '../../../domain/configuration/configuration.ts';
 import type { CatalogKind, CatalogState } from '../../../domain/configuration/difference.ts';
@@ -24,17 +24,17 @@ interface Target {
   readonly id: string;
 }
 
-/** null: it is done. A refusal may come after a write. */
+/** null: the change is done. After a refusal the transaction must be rolled back, since writes may precede it. */
 type Change = (client: PostgresClient) => Promise<Refused | null>;
 
-/** In the order in which removals leave nothing that refers to what is gone. */
+/** The removals by kind. In this order, no removed entry is still referred to by the next kind. */
 export const REMOVE: Readonly<Record<CatalogKind, (client: PostgresClient, id: string) => Promise<Refused | null>>> = {
   routing_policy: removePolicy,
   model: removeModel,
   provider: removeProvider,
 };
 
-/** `version`: the one that the change was made from; null: none is, or any. */
+/** `version`: the version that the change was made from; null: none was given. */
 type Based = { readonly version: number | null };
 
 export async function removeFromCatalog(
@@ -79,7 +79,7 @@ export async function publishPrice(
   return changeOnce(postgres, actor, basedOn(target, version, put), (client) => readEntry(client, target));
 }
 
-/** Versions of a policy are kept, so that nothing is lost by a change that was made from none. */
+/** Every version of a policy is kept, so a change that names no version may overwrite the present one. */
 export async function publishPolicy(
   postgres: Postgres,
   actor: Actor,
@@ -94,7 +94,7 @@ export async function getFromCatalog(client: PostgresClient, { kind, id }: Targe
   return (await readCatalogState(client, kind, id)) ?? NOT_FOUND;
 }
 
-/** What exists is changed only from its present version, so that nobody's change is overwritten unseen. */
+/** An existing entry is changed only from its present version, so that nobody overwrites another change unseen. */
 function basedOn({ kind, id }: Target, version: number | null, work: Change): Change {
   return async (client) => {
     const present = await readCatalogState(client, kind, id);
@@ -105,7 +105,7 @@ function basedOn({ kind, id }: Target, version: number | null, work: Change): Ch
   };
 }
 
-/** Makes one change of the catalog, and shows what `read` finds after it. */
+/** Makes one change of the catalog in a transaction, and returns what `read` finds after it. */
 async function changeOnce<T>(
   postgres: Postgres,
   actor: Actor,

@@ -1,5 +1,5 @@
-// Reads providers, models and routing policies in the words of the configuration file: what applying a file, commands
-// and requests compare, show and write to the audit log. No secret is in it.
+// Reads providers, models and routing policies in the terms of the configuration file, without secrets. Applying a
+// file, commands and requests compare and show these states and write them to the audit log.
 
 import type { CatalogKind, CatalogState } from '../../../domain/configuration/difference.ts';
 import { priceAt } from '../../../domain/models/dated-prices.ts';
@@ -7,7 +7,7 @@ import type { PriceVersion } from '../../../domain/models/price-version.ts';
 import type { PostgresClient } from '../pool.ts';
 import { PRICE_AS_JSON, type PriceRow, toPrice } from './price-rows.ts';
 
-/** A sealed key has other bytes whenever the key is another, so a hash of them tells that it was changed. */
+/** A hash of the sealed key stands for the key. A changed key has other sealed bytes, and so another hash. */
 const PROVIDERS = `
   SELECT 'provider' AS kind, id, version::double precision, NULL::bigint AS position,
          jsonb_strip_nulls(jsonb_build_object(
@@ -21,7 +21,7 @@ const PROVIDERS = `
            || coalesce(requests, '{}')) AS fields
     FROM providers`;
 
-/** Of `prices p`: USD per million tokens, and per image; 10^12 pico-dollars are a dollar. */
+/** A row of `prices p` in USD per million tokens and per image. A dollar is 10^12 pico-dollars. */
 const PRICE_IN_USD = `jsonb_strip_nulls(jsonb_build_object(
   'input', trim_scale(p.input * 0.000001)::text,
   'cached_input', trim_scale(p.cached_input * 0.000001)::text,
@@ -75,10 +75,10 @@ export async function readCatalogState(
   return rows[0] ?? null;
 }
 
-/** At most so many of a model's prices are listed. */
+/** At most this many prices of a model are listed. */
 const PRICES_SHOWN_MAX = 200;
 
-/** Newest first. Prices never change: another price is another version, and records name the one that they paid. */
+/** Newest first. Prices never change: a new price is a new version, and a record names the version that it paid. */
 export async function readPrices(client: PostgresClient, modelId: string): Promise<readonly PriceVersion[]> {
   const { rows } = await client.query<Omit<PriceVersion, 'isPresent'> & Record<string, unknown>>(
     `SELECT p.version::text, p.provider_id AS provider, p.provider_model AS "providerModel", ${PRICE_IN_USD} AS price,
@@ -90,7 +90,7 @@ export async function readPrices(client: PostgresClient, modelId: string): Promi
   return rows.map((row) => ({ ...row, isPresent: present.has(row.version) }));
 }
 
-/** Of each deployment that of its prices which is valid now. */
+/** For each deployment, the version of its price that is valid now. */
 async function readPresentVersions(client: PostgresClient, modelId: string): Promise<ReadonlySet<string>> {
   const { rows } = await client.query<{ prices: readonly PriceRow[]; nowMs: number }>(
     `SELECT json_agg(${PRICE_AS_JSON} ORDER BY place) AS prices,

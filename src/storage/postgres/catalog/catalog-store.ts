@@ -20,7 +20,7 @@ interface ProviderRow {
   readonly timeouts: ProviderTimeouts | null;
   readonly stored_objects: 'shared' | null;
   readonly requests: RequestFields | null;
-  /** The present token of a provider that takes one; null: there is none. */
+  /** The present token, for a provider that takes a token instead of a key; null: there is none. */
   readonly token_sealed: Buffer | null;
   readonly obtained_at_ms: number | null;
   readonly expires_at_ms: number | null;
@@ -32,7 +32,7 @@ interface DeploymentRow {
   readonly apis: ApiName[];
   readonly stream_usage: StreamUsage | null;
   readonly via: 'logprobs' | null;
-  /** null: it has none. */
+  /** null: the deployment has no price. */
   readonly prices: readonly PriceRow[] | null;
 }
 
@@ -75,7 +75,7 @@ export async function loadCatalog(postgres: Postgres, box: SecretBox): Promise<C
   });
 }
 
-/** As a transaction that changes it sees it. */
+/** The catalog as the transaction of `client` sees it. The result contains provider keys in clear. */
 export async function readCatalog(client: PostgresClient, box: SecretBox): Promise<Catalog> {
   const version = await client.query<{ version: string }>('SELECT version FROM catalog_version');
   const providers = await client.query<ProviderRow>(
@@ -127,10 +127,10 @@ function toProvider(row: ProviderRow, box: SecretBox): Provider {
   };
 }
 
-/** Of the token's life, that is left when it has not been renewed in time. */
+/** A token is overdue for renewal when less than this share of its life is left. */
 const OVERDUE_SHARE = 0.1;
 
-/** The secret that tokens are obtained with is opened by jobs alone. */
+/** Opens the token. Only jobs opens the secret with which tokens are obtained. */
 function tokenOf(
   { id, token_sealed: sealed, obtained_at_ms: sinceMs, expires_at_ms: untilMs }: ProviderRow,
   box: SecretBox,
@@ -176,7 +176,7 @@ function toServedBy(deployment: DeploymentRow, providers: ReadonlyMap<string, Pr
   };
 }
 
-/** `prices` where one is not always valid: which is, is asked at each moment (domain/models/dated-prices.ts). */
+/** `prices` is set if a price is dated. domain/models/dated-prices.ts then decides which price is valid at a moment. */
 function toPrices(rows: readonly PriceRow[]): Pick<ServedBy, 'price' | 'prices'> {
   const prices = rows.map(toPrice);
   const [price = null] = prices;

@@ -1,11 +1,11 @@
-// Reads what the warnings about the catalog depend on: the catalog, and the organizations that are billed.
+// Finds warnings about the catalog. They depend on the catalog and on the organizations that are billed.
 
 import type { ConfiguredState } from '../../../domain/configuration/difference.ts';
 import { type BilledOrganization, findWarnings } from '../../../domain/configuration/find-warnings.ts';
 import type { PostgresClient } from '../pool.ts';
 import { readCatalogStates } from './catalog-states.ts';
 
-/** `states`: those to warn of; all without them. */
+/** `states`: the entries to check; absent: the whole catalog. */
 export async function readWarnings(
   client: PostgresClient,
   states?: readonly ConfiguredState[],

@@ -1,5 +1,5 @@
-// The frame of every change of the catalog, by a file, a command or a request: one after the other, each difference in
-// the audit log, gateways notified of a new version.
+// Runs every change of the catalog, by a file, a command or a request. Changes run one after the other, each difference
+// gets an audit entry, and gateways are notified of the new version.
 
 import { type CatalogKind, type Difference, findDifferences } from '../../../domain/configuration/difference.ts';
 import type { Actor } from '../../../domain/identity/actor.ts';
@@ -16,8 +16,8 @@ export interface ChangedCatalog<T> {
 }
 
 /**
- * Runs `work` in the transaction of `client`. Nobody else changes the catalog, or which organization routes by which
- * policy, meanwhile; readers are not blocked.
+ * Runs `work` in the transaction of `client`. Until its end, nobody else can change the catalog or an organization's
+ * routing policy. Readers are not blocked.
  */
 export async function changeCatalog<T>(
   client: PostgresClient,
@@ -41,7 +41,7 @@ export async function changeCatalog<T>(
   return { result, differences, version, changed };
 }
 
-/** Gateways load the organizations' policies with the catalog. */
+/** Each organization's routing policy, as text. Gateways load these with the catalog, so a change is a new version. */
 async function readRoutes(client: PostgresClient): Promise<string> {
   const { rows } = await client.query<{ routes: string | null }>(
     `SELECT string_agg(id || ' ' || auto_routing_policy, ',' ORDER BY id) AS routes

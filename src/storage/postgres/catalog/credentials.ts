@@ -1,5 +1,5 @@
-// Finds the principal of a credential: of an inference key (also by the secret that a rotation replaced) or of an
-// access token, or of a session of the console.
+// Finds the principal of a credential: an inference key (also by a secret that a rotation replaced), an access token or
+// a session of the console.
 
 import type { Principal, PrincipalLimit } from '../../../domain/identity/principal.ts';
 import { KEY_PERMISSIONS, PLATFORM_PERMISSIONS, ROLE_PERMISSIONS, type Role } from '../../../domain/identity/roles.ts';
@@ -59,7 +59,7 @@ const FIND_KEY = {
 
 /**
  * The active organization counts only while the token's user is a member of it or a platform administrator. A session
- * without a user is the platform administrator's whom it was opened by.
+ * without a user has the rights of a platform administrator.
  */
 const SELECT_TOKEN = `
     SELECT a.id, o.id AS organization_id, a.user_id, o.billing, w.id AS wallet_id,
@@ -94,7 +94,7 @@ export async function findPrincipalByCredentialHash(postgres: PostgresClient, ha
   return tokens.rows[0] === undefined ? null : tokenPrincipal(tokens.rows[0], 'token');
 }
 
-/** `bootstrapHash`: ADMIN_TOKEN's; null: the setting is not given. */
+/** `bootstrapHash`: the hash of ADMIN_TOKEN; null: the setting is absent. */
 export async function findPrincipalBySessionHash(
   postgres: PostgresClient,
   hash: Buffer,
@@ -104,7 +104,7 @@ export async function findPrincipalBySessionHash(
   return sessions.rows[0] === undefined ? null : tokenPrincipal(sessions.rows[0], 'session');
 }
 
-/** The hash of some inference key that is not revoked; null where there is none. */
+/** The hash of any inference key that is not revoked; null: there is none. */
 export async function findAnyKeyHash(postgres: PostgresClient): Promise<Buffer | null> {
   const { rows } = await postgres.query<{ key_hash: Buffer }>(
     'SELECT key_hash FROM api_keys WHERE revoked_at IS NULL LIMIT 1',

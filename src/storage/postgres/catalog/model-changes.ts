@@ -67,7 +67,7 @@ async function putModel(client: PostgresClient, model: ConfiguredModel): Promise
   );
 }
 
-/** All of these models give up their aliases before any takes its own, since an alias may move from one to another. */
+/** All of these models give up their aliases first, since an alias may move from one of them to another. */
 async function putAliases(client: PostgresClient, models: readonly ConfiguredModel[]): Promise<Refused | null> {
   await releaseAliases(
     client,
@@ -90,13 +90,13 @@ async function putAliases(client: PostgresClient, models: readonly ConfiguredMod
   return contradicts(`"${clash.alias}" is the id of one model and an alias of another ("${clash.model_id}")`);
 }
 
-/** Of `served_by s`: versions and amounts of its prices; text, since JSON numbers are not exact in JavaScript. */
+/** The prices of `served_by s`. Amounts are text, since JSON numbers are not exact in JavaScript. */
 const STORED_PRICES = `(SELECT json_agg(json_build_array(p.version::text, p.input::text, p.cached_input::text,
     p.cache_write::text, p.cache_write_1h::text, p.output::text, p.image::text, p.terms) ORDER BY place)
   FROM unnest(array_prepend(s.price_version, s.further_prices)) WITH ORDINALITY listed (version, place)
   JOIN prices p USING (version))`;
 
-/** `amounts`: those of `amountsOf`, as JSON. */
+/** `amounts`: the JSON text of `amountsOf`, for comparisons. */
 interface StoredPrice {
   readonly version: string;
   readonly amounts: string;
@@ -104,7 +104,7 @@ interface StoredPrice {
 
 type PriceColumns = readonly [version: string, ...amounts: (string | null)[], terms: object | null];
 
-/** Postgres keeps the members of a document in an order of its own, so that terms are read and written again. */
+/** Postgres reorders the members of JSON documents. Terms are therefore parsed and written again to be comparable. */
 function readStored(rows: readonly PriceColumns[] | null): readonly StoredPrice[] {
   return (rows ?? []).map(([version, ...columns]) => {
     const terms = columns.at(-1) as object | null;
@@ -188,7 +188,7 @@ function pricesOf({ price, furtherPrices = [] }: PricedDeployment): readonly Con
   return price === null ? [] : [price, ...furtherPrices];
 }
 
-/** The amounts of a price and its terms behind them, as JSON. */
+/** The amounts of a price, followed by its terms, as JSON text. */
 function amountsOf(price: ConfiguredPrice): string {
   return JSON.stringify(columnsOf(price));
 }
@@ -199,7 +199,7 @@ function columnsOf(price: ConfiguredPrice): readonly (string | object | null)[] 
   return [...amounts.map((amount) => amount?.toString() ?? null), terms];
 }
 
-/** The versions of its prices: of those that are stored, `known`, the same; others are stored now. */
+/** The versions of a deployment's prices. A price in `known` keeps its version; other prices are stored as new ones. */
 async function versionsOf(
   client: PostgresClient,
   modelId: string,
@@ -234,9 +234,9 @@ async function insertPrice(
 export interface PriceChange {
   readonly model: string;
   readonly provider: string;
-  /** The provider's own name of the model; null: whichever the provider serves it as. */
+  /** The provider's name of the model; null: all names under which the provider serves the model. */
   readonly providerModel: string | null;
-  /** null: it has none any more. */
+  /** null: removes the price. */
   readonly price: PricesFields | null;
 }
 
@@ -271,7 +271,7 @@ export async function putPrice(client: PostgresClient, change: PriceChange): Pro
   return null;
 }
 
-/** A model that a routing policy names stays. Its prices stay too, since records name them. */
+/** Refuses if a routing policy names the model. The model's prices stay, since records name them. */
 export async function removeModel(client: PostgresClient, id: string): Promise<Refused | null> {
   const [policy] = await policiesNaming(client, id);
   if (policy !== undefined) return contradicts(`the routing policy "${policy}" names it`);

@@ -1,4 +1,4 @@
-// Reads prices as they are stored: a row for each version, which never changes.
+// Reads stored prices. There is one row for each version of a price, and it never changes.
 
 import { readTerms } from '../../../domain/configuration/schema/price-schema.ts';
 import type { Price } from '../../../domain/models/price.ts';
@@ -37,7 +37,7 @@ function toMoney(value: string | null): PicoUsd | null {
   return value === null ? null : picoUsd(BigInt(value));
 }
 
-/** By version. Those of organizations' own prices are not among them: their versions are ids. */
+/** Prices by version. Organizations' own prices are stored elsewhere (own-prices.ts); their versions are ids. */
 export async function readPriceVersions(
   client: PostgresClient,
   versions: readonly string[],

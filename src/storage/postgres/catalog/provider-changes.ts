@@ -54,7 +54,10 @@ interface StoredProvider extends Record<string, unknown> {
   readonly requests: RequestFields | null;
 }
 
-/** A stored key goes where it was given for, and the secret of a token to the account of its settings. */
+/**
+ * Why a stored secret cannot be kept; null: it can. A stored key may only be sent to the destination that it was given
+ * for, and the secret of a token only to the account in its settings.
+ */
 function keptKeyProblem(provider: ProviderChange, stored: StoredProvider | undefined): string | null {
   if (secretOf(provider) !== null || provider.auth === 'none') return null;
   if (stored === undefined || stored.auth === 'none') return 'is needed: none is stored';
@@ -67,7 +70,7 @@ function keptKeyProblem(provider: ProviderChange, stored: StoredProvider | undef
   return other === null ? null : `is needed: the stored one is for ${other}`;
 }
 
-/** The key, or what tokens are obtained with, which is stored in its place. null: the stored one stays. */
+/** The key, or the secret for obtaining tokens, which is stored in its place. null: the stored one stays. */
 function secretOf({ apiKey, tokenSecret }: ProviderChange): string | null {
   return tokenSecret === undefined ? apiKey : tokenSecret;
 }
@@ -89,7 +92,7 @@ function opensTo(box: SecretBox, sealed: Buffer, id: string, key: string): boole
   }
 }
 
-/** A provider that serves a model stays. */
+/** Refuses if the provider serves a model. */
 export async function removeProvider(client: PostgresClient, id: string): Promise<Refused | null> {
   const { rows } = await client.query<{ model_id: string }>(
     'SELECT model_id FROM served_by WHERE provider_id = $1 ORDER BY model_id LIMIT 1',

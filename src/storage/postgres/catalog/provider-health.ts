@@ -1,4 +1,5 @@
-// What gateways have seen of providers: one row for each process and provider, written by it and put together here.
+// Stores what gateways observe of providers. Each process writes one row for each provider, and reading merges the rows
+// of all processes.
 
 import {
   type ProviderFailure,
@@ -14,9 +15,9 @@ export interface ObservedRow extends Omit<ProviderHealth, 'token'> {
   readonly providerId: string;
 }
 
-/** A process writes at least this often while something is paused; what is older is over. */
+/** A process with a paused provider writes at least this often, so pauses in older rows no longer count. */
 const PAUSES_COUNT_SECONDS = 30;
-/** Rows of processes that are gone still know the last success. */
+/** Rows of ended processes are kept for this long, because they may have the last success. */
 const KEPT_DAYS = 7;
 
 export async function writeProviderHealth(
@@ -97,7 +98,7 @@ function healthOf(row: HealthRow, token: TokenHealth | null): ProviderHealth {
   };
 }
 
-/** Several processes may have met the same: the longest of each model's pauses is shown. */
+/** The longest pause of each model, since several processes may have paused it. */
 function longest(found: readonly { model: string | null; until: string; for_all: boolean }[]): ProviderPause[] {
   const byModel = new Map<string, ProviderPause>();
   for (const { model, until, for_all: isForAll } of found) {

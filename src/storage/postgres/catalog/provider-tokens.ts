@@ -1,4 +1,5 @@
-// The tokens of providers that take one in the place of a key: which are due, claimed for an attempt, obtained or not.
+// Stores the access tokens of providers that take a token instead of a key: which tokens are due, who has claimed them
+// for an attempt, and how the attempts ended.
 
 import type { TokenFields } from '../../../domain/configuration/schema/token-schema.ts';
 import type { TlsSettings } from '../../../domain/models/provider.ts';
@@ -6,7 +7,7 @@ import type { TokenHealth } from '../../../domain/models/provider-health.ts';
 import { notifyCatalogChanged } from '../changes.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 
-/** Of `providers p`: another account or another secret makes another token. */
+/** Identifies the account and the secret of a row of `providers p`. Another of either needs another token. */
 export const MADE_FROM = `md5(p.api_key_sealed::text || (p.requests->>'token'))`;
 
 /** The name to which a provider's sealed token is bound. */
@@ -21,14 +22,14 @@ export interface DueToken {
   readonly madeFrom: string;
   readonly proxy: string | undefined;
   readonly tls: TlsSettings | undefined;
-  /** Attempts that failed, in a row. */
+  /** The number of attempts in a row that failed. */
   readonly failures: number;
 }
 
 /** How long one process has for an attempt. */
 const CLAIM_SECONDS = 60;
 
-/** What is due and nobody is at: not tried yet with these settings, or its time has come. */
+/** Claims due tokens that no other process has claimed. A token is also due if its settings were not tried yet. */
 export async function claimDueTokens(postgres: PostgresClient): Promise<readonly DueToken[]> {
   await postgres.query(
     `INSERT INTO provider_tokens (provider_id) SELECT id FROM providers WHERE requests ? 'token'
@@ -53,7 +54,7 @@ export interface ObtainedToken {
   readonly renewAfterSeconds: number;
 }
 
-/** Every gateway hears of it. */
+/** Stores an obtained token and notifies every gateway. */
 export async function keepToken(
   postgres: Postgres,
   { providerId, madeFrom }: DueToken,
@@ -72,7 +73,7 @@ export async function keepToken(
   });
 }
 
-/** The present token stays until its end. Returns for how many seconds that is; 0: there is none. */
+/** Records a failed attempt. Returns for how many seconds the present token is still valid; 0: there is none. */
 export async function tokenFailed(
   postgres: PostgresClient,
   { providerId, madeFrom, failures }: DueToken,
@@ -98,7 +99,7 @@ interface TokenRow extends Record<string, unknown> {
   readonly next_ms: number | null;
 }
 
-/** Of every provider that takes one: what is known of its present account and secret. */
+/** The state of the token of each provider that takes one, for its present account and secret. */
 export async function readTokenHealth(client: PostgresClient): Promise<ReadonlyMap<string, TokenHealth>> {
   const { rows } = await client.query<TokenRow>(
     `SELECT p.id AS provider_id,

@@ -7,8 +7,7 @@ import type { Refused } from '../../../domain/refusals/refused.ts';
 import type { PostgresClient } from '../pool.ts';
 import { PAGE_COLUMNS, readPage } from './page.ts';
 
-/** Plain data of the target before and after; absent where it did not exist. Amounts are dollars, as decimal
- * strings. */
+/** A change with the target's plain data before and after; absent: it did not exist. Amounts are decimal dollars. */
 export interface AuditedChange {
   readonly organizationId: string | null;
   readonly action: AuditAction;

@@ -14,7 +14,7 @@ export function conflict(field: string, reason: string): Refused {
   return { refused: 'conflict', field, reason };
 }
 
-/** It cannot be changed so while something else is as `reason` says. */
+/** A conflict with other stored data, which `reason` describes. */
 export function contradicts(reason: string): Refused {
   return { refused: 'conflict', reason };
 }

@@ -1,5 +1,5 @@
-// Usage limits of an organization, or of a team, user or key in it. Those that the platform set and those that the
-// organization set are listed together, and each party replaces its own as a whole.
+// Reads and sets the usage limits of an organization, or of a team, user or key in it. Limits of the platform and of
+// the organization are listed together. Each of the two replaces its own limits as a whole.
 
 import type { UsageLimit } from '../../../domain/configuration/configuration.ts';
 import type { Actor } from '../../../domain/identity/actor.ts';
@@ -36,7 +36,7 @@ export async function listLimits(postgres: PostgresClient, scope: LimitScope): P
     : NOT_FOUND;
 }
 
-/** As requests know them, with their ids. */
+/** The limits of a scope in the form that requests use, with their ids. */
 export async function listLimitsOfScope(
   postgres: PostgresClient,
   scope: LimitScope,
@@ -50,7 +50,7 @@ export async function listLimitsOfScope(
   return rows.map((row) => ({ ...row, scope: scope.kind, amount: BigInt(row.amount) }));
 }
 
-/** A limit somewhere below an organization, and on whom it is set: `team research`. */
+/** A limit of a team, user or key, and the name of that scope: `team research`. */
 export interface LimitBelow extends Pick<SetLimit, 'setBy'> {
   readonly limit: UsageLimit;
   readonly scope: string;
@@ -85,9 +85,9 @@ export async function replaceLimits(
 }
 
 /**
- * Replaces the limits that `setBy` set by what `next` makes of the previous ones, which are locked meanwhile. Two
- * limits of one kind, window and model are `invalid`. A limit above the other party's is valid: it takes effect when
- * the other's is raised or removed.
+ * Replaces the limits that `setBy` set by the result of `next`, which gets the previous ones while they are locked. Two
+ * limits of one kind, window and model are `invalid`. A limit above the other party's limit is valid: it takes effect
+ * when that one is raised or removed.
  */
 export async function changeLimits(
   postgres: Postgres,
@@ -230,7 +230,7 @@ function windowOf(limit: UsageLimit): string | null {
   return limit.kind === 'budget' ? limit.window : null;
 }
 
-/** As the audit log shows it: dollars of a budget, else a whole number. */
+/** The limit as the audit log shows it: dollars for a budget, else a whole number. */
 function toPlain(limit: UsageLimit): object {
   return { ...limit, limit: limit.kind === 'budget' ? formatUsdString(limit.limit) : limit.limit.toString() };
 }

@@ -60,7 +60,7 @@ export async function findMemberByEmail(
 
 /**
  * Adds a member by email. An organization can add anybody, who becomes a user if new; a team only members of its
- * organization. `conflict`: is a member already.
+ * organization. `conflict`: the person is a member already.
  */
 export async function addMember(
   postgres: Postgres,
@@ -119,8 +119,8 @@ export async function setMemberRole(
 
 /**
  * Removing a user from an organization also removes them from its teams and revokes their keys there. Removing a user
- * from a team revokes their keys of that team. Limits on the member stay, with what is used of them, and hold again
- * when the member returns: groups of a sign-in take and give memberships, and nobody would set a budget anew each time.
+ * from a team revokes their keys of that team. Limits on the member stay, with their recorded use, and apply again when
+ * the member returns: sign-in groups remove and add members, and nobody would set a budget anew each time.
  */
 export async function removeMember(
   postgres: Postgres,

@@ -1,5 +1,5 @@
-// Rows of memberships, for all operations on members: who is in a scope, who may make owners, and adding somebody by
-// email.
+// Reads and adds rows of memberships for all operations on members: who is in a scope, who may make owners, and adding
+// a person by email.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
 import type { Member, MemberScope } from '../../../domain/identity/member.ts';
@@ -60,8 +60,8 @@ export function toMember(row: MembershipRow): Member {
 }
 
 /**
- * Owners of a scope may make and unmake owners, and so may those above it: for a team the owners and admins of the
- * organization, for everything the platform administrators.
+ * Whether the actor may make and unmake owners of a scope. Its owners may, platform administrators may, and for a team
+ * also the owners and admins of the organization.
  */
 export async function mayChangeOwners(
   client: PostgresClient,

@@ -1,5 +1,5 @@
-// The columns of model lists of organizations, teams and keys: the platform's list, the organization's, and what both
-// allow.
+// The model lists in the rows of organizations, teams and keys: the platform's list, the organization's list, and the
+// models that both allow.
 
 import type { AllowedModels, ModelAccess } from '../../../domain/identity/model-access.ts';
 

@@ -85,13 +85,13 @@ async function refuseOfKey(
 }
 
 export interface NamedModels extends SetModelAccessParams {
-  /** What the list names already, which may have left the catalog since. Absent: the list is new. */
+  /** The models in the present list, which may have left the catalog since and stay allowed in it. Absent: none. */
   readonly named?: AllowedModels;
 }
 
 /**
- * null when the catalog has all of them. To an organization a model that is not active is as one that is not there: its
- * name may not be known yet.
+ * null: the catalog has all of the models. For an organization, an inactive model counts as missing, since its name may
+ * not be public yet.
  */
 export async function refuseUnknownModels(
   client: PostgresClient,

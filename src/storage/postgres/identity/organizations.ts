@@ -18,7 +18,7 @@ export interface CreateOrganizationParams {
   readonly slug: string;
   readonly displayName?: string | undefined;
   readonly billing: 'prepaid' | 'none';
-  /** Email of the first owner; a new user is created if nobody has it. */
+  /** Email of the first owner; an account is created if there is none. */
   readonly ownerEmail?: string | undefined;
 }
 

@@ -1,4 +1,4 @@
-// The names of organizations, teams, users and keys for the rows of reports, which have their ids only.
+// Finds the names of organizations, teams, users and keys for the rows of reports, which contain only their ids.
 
 import { OWNERS, type Owner, type OwnerNames } from '../../../domain/reports/owners.ts';
 import type { PostgresClient } from '../pool.ts';
@@ -10,8 +10,8 @@ interface NameRow {
 }
 
 /**
- * Of one organization, or of all where it is null. Teams, keys and organizations of others are not named even if their
- * ids are asked for; the ids of users are those of requests that the reader may see.
+ * `organizationId`: only this organization and its teams and keys get names; null: all do. Users get names in either
+ * case, since their ids come from requests that the reader may see.
  */
 export async function findOwnerNames(
   postgres: PostgresClient,

@@ -1,5 +1,5 @@
-// Pages of lists, in order of creation, which nothing changes: each page continues after the last item of the previous
-// one, whatever was added, removed or changed meanwhile.
+// Reads pages of lists in order of creation. That order never changes, so each page continues after the last item of
+// the previous one, whatever was added, removed or changed meanwhile.
 
 import { areUuids } from '../../../domain/identity/names.ts';
 import type { Page, PageParams } from '../../../domain/lists/page.ts';
@@ -16,7 +16,7 @@ export const PAGE_ORDER = 'ORDER BY t.created_at, t.id LIMIT $3';
 
 const LIMIT_DEFAULT = 50;
 const LIMIT_MAX = 200;
-/** Of a page's rows as text, unless the first alone has more: an event loop reads them and writes them as JSON. */
+/** The most bytes of a page's rows as text, since the event loop handles them. A first row that is longer is kept. */
 const PAGE_BYTES_MAX = 524_288;
 
 interface PageStart {
@@ -48,15 +48,15 @@ const PAGE_ENDS: Readonly<Record<Order, string>> = {
 };
 const WITHIN_BYTES = `WHERE page_place = 1 OR page_bytes <= ${PAGE_BYTES_MAX} ORDER BY page_place`;
 
-/** `statement` without the rows that would make its page too large; `page_found` counts those, too. */
+/** `statement` without the rows that would make its page too large. `page_found` counts those rows too. */
 function withinBytes(statement: Statement, order: Order): Statement {
   const within = (text: string): string => PAGE_BEGINS + text + PAGE_ENDS[order] + WITHIN_BYTES;
   return typeof statement === 'string' ? within(statement) : { ...statement, text: within(statement.text) };
 }
 
 /**
- * One page of what `statement` lists, which has the ids as `$4` and following; null stands for any. `not_found`: one of
- * them cannot be an id.
+ * One page of the rows of `statement`, which takes `ids` as `$4` and following; null stands for any id. `not_found`:
+ * one of `ids` is not a UUID.
  */
 export async function readPage<Row extends ListedRow, T>(
   postgres: PostgresClient,

@@ -38,7 +38,7 @@ export async function listPlatformAdministrators(
   );
 }
 
-/** `conflict`: is an administrator already. */
+/** `conflict`: the person is an administrator already. */
 export async function addPlatformAdministrator(
   postgres: Postgres,
   actor: Actor,

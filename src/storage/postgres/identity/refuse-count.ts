@@ -1,5 +1,5 @@
-// Limits how many keys, tokens, teams and members there may be: whatever one tenant makes without end burdens
-// everybody's lists, look-ups and backups. The operator, by command or ADMIN_TOKEN, may exceed the limits.
+// Limits how many keys, tokens, teams and members there may be. Without limits, one tenant could burden the lists,
+// look-ups and backups of everybody. The operator, by command or ADMIN_TOKEN, may exceed the limits.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
 import type { Refused } from '../../../domain/refusals/refused.ts';
@@ -48,8 +48,8 @@ const COUNTS = {
 } as const satisfies Record<string, Count>;
 
 /**
- * null: there is room for one more. Until the end of the transaction nobody else can add one, so that of two who would
- * be the last, one is refused. Must be called before the first write.
+ * null: one more may be added. A lock keeps others from adding one until the end of the transaction, so that two
+ * transactions cannot both add the last. Must be called before the first write.
  */
 export async function refuseCount(
   client: PostgresClient,

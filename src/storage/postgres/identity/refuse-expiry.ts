@@ -1,16 +1,16 @@
-// Refuses an expiry in the past, whoever sets it: what is to end now is ended by its own operation, which says so in
-// the audit log and is heard everywhere at once.
+// Refuses an expiry in the past, whoever sets it. Keys are ended by an operation of their own, which the audit log
+// shows and which takes effect everywhere at once.
 
 import type { Refused } from '../../../domain/refusals/refused.ts';
 import type { PostgresClient } from '../pool.ts';
 import { invalid } from './change.ts';
 
 interface Expiry {
-  /** null: never. undefined: it stays as it is. */
+  /** null: no expiry; undefined: the expiry stays as it is. */
   readonly wantedMs: number | null | undefined;
-  /** What is stored may be said again. */
+  /** The stored expiry, which may be given again even if it is past. */
   readonly storedMs: number | null;
-  /** How something ends now. */
+  /** What the caller should do to end the key now, for the message. */
   readonly instead: string;
 }
 

@@ -1,5 +1,5 @@
-// Opens, extends and ends sessions of the console, and makes the one-time links that open them. Both are rows of
-// access_tokens of a kind of their own, so they are hashed, looked up and revoked as access tokens are.
+// Opens, extends and ends sessions of the console, and makes the one-time links that open them. Sessions and links are
+// rows of access_tokens with kinds of their own, so they are hashed, looked up and revoked like access tokens.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
 import { generateLinkCode, generateSession } from '../../../domain/identity/generate-credential.ts';
@@ -30,9 +30,9 @@ interface OpenedRow {
 const EXPIRES_AT_MS = 'floor(extract(epoch FROM expires_at) * 1000)::double precision AS expires_at_ms';
 
 /**
- * A session works in the organization that it is given, else in the first that its user is a member of. It ends no
- * later than the access token that opened it; null: that is revoked, which this process may have yet to be told.
- * `adminToken`: the setting, when that is what opened it.
+ * A session works in the given organization, or else in the first one that its user is a member of. It ends no later
+ * than the access token that opened it. null: that token is revoked, and this process has not been notified yet.
+ * `adminToken`: the setting ADMIN_TOKEN, if it opened the session.
  */
 export async function openSession(
   postgres: Postgres,
@@ -89,7 +89,7 @@ function sessionActor(sessionId: string, userId: string | null): Actor {
   return { kind: userId === null ? 'bootstrap' : 'token', userId, label: `console session ${sessionId}` };
 }
 
-/** A link that opens one session within ten minutes. */
+/** Makes a link that opens one session within ten minutes. */
 export async function createLink(
   postgres: Postgres,
   { pepper }: Pepper,
@@ -115,7 +115,7 @@ export async function createLink(
   });
 }
 
-/** Of several who present one code at the same time one gets the session. null: it is unknown, used or too old. */
+/** Opens a session only once for a code, also for concurrent calls. null: the code is unknown, used or too old. */
 export async function openSessionByLink(
   postgres: Postgres,
   secrets: Pepper,
@@ -135,7 +135,7 @@ export async function openSessionByLink(
   });
 }
 
-/** Moves the end of a session that is used on. Nobody needs to be told: the next look-up finds it. */
+/** Moves the end of a session that is still used. The next look-up finds the new end, so nobody is notified. */
 export async function extendSession(postgres: PostgresClient, sessionId: string): Promise<void> {
   await postgres.query(
     `UPDATE access_tokens SET expires_at = least(now() + make_interval(secs => $2), expires_latest)
@@ -145,7 +145,7 @@ export async function extendSession(postgres: PostgresClient, sessionId: string)
   );
 }
 
-/** Ends it on every gateway. Idempotent. */
+/** Ends a session on every gateway. Idempotent. */
 export async function endSession(postgres: Postgres, sessionId: string): Promise<void> {
   await postgres.transaction(async (client) => {
     const { rows } = await client.query<{ user_id: string | null }>(
@@ -163,7 +163,7 @@ export async function endSession(postgres: Postgres, sessionId: string): Promise
   });
 }
 
-/** For the console's head line. */
+/** The names that the console shows in its header. */
 export async function nameSession(
   postgres: PostgresClient,
   { userId, organizationId }: { readonly userId: string | null; readonly organizationId: string | null },
@@ -188,7 +188,7 @@ export async function nameSession(
   return { email, organization: id === null ? null : { id, slug, displayName, role } };
 }
 
-/** Of sessions and links, not of access tokens, which people see for ever. */
+/** Deletes ended sessions and links. Access tokens are kept, because people see theirs for ever. */
 export async function forgetEndedSessions(postgres: PostgresClient, olderThanDays: number): Promise<number> {
   const { rowCount } = await postgres.query(
     `DELETE FROM access_tokens WHERE kind <> 'token' AND expires_at < now() - make_interval(days => $1)`,

@@ -1,9 +1,9 @@
-// Rows of sign_in_grants: which memberships, and whose platform administration, the groups of OpenID providers gave.
+// Records in sign_in_grants which memberships, and which platform administration, came from groups of OpenID providers.
 
 import type { MemberScope } from '../../../domain/identity/member.ts';
 import type { PostgresClient } from '../pool.ts';
 
-/** What the groups of one provider gave one person. A scope of null: the platform's administration. */
+/** What the groups of one provider gave one person. The scope null stands for platform administration. */
 export class Grants {
   private readonly postgres: PostgresClient;
   private readonly of: readonly [provider: string, userId: string];
@@ -46,8 +46,8 @@ export class Grants {
 }
 
 /**
- * Must run in the transaction that removes the membership (an organization's with those of its teams), whoever removes
- * it: a grant that stayed would make what somebody gives by hand afterwards look like the groups'.
+ * Must run in the transaction that removes a membership (for an organization, with those of its teams), whoever removes
+ * it. A grant that stayed would make a membership that somebody adds by hand later look like one from groups.
  */
 export async function forgetGrants(client: PostgresClient, userId: string, scope: MemberScope | null): Promise<void> {
   await client.query(

@@ -1,5 +1,6 @@
-// People who sign in by an OpenID provider: found by issuer and subject, and given the memberships of their groups.
-// What people gave by hand stays, the last owner stays, and every change is in the audit log under the provider's name.
+// Signs people in who come from an OpenID provider: finds them by issuer and subject, and gives them the memberships of
+// their groups. Memberships that people gave by hand stay, and so does the last owner. The audit log has every change
+// under the provider's name.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
 import type { MemberScope } from '../../../domain/identity/member.ts';
@@ -21,9 +22,9 @@ import { forgetGrants, Grants } from './sign-in-grants.ts';
 import { findTeamBySlug } from './teams.ts';
 
 /**
- * - no_access: none of the person's groups gives anything, and nobody else did.
- * - email_taken: the address has an account that may be another person's, and the provider may not link by it.
- * - no_email: the provider names no address that could be theirs.
+ * - no_access: neither the person's groups nor anybody else gave the person access.
+ * - email_taken: the address has an account that may be another person's, and the provider may not link by address.
+ * - no_email: the provider sent no valid address.
  */
 export type SignInProblem = 'no_access' | 'email_taken' | 'no_email';
 
@@ -34,12 +35,13 @@ export async function signInPerson(
 ): Promise<SignedIn | { readonly problem: SignInProblem }> {
   const actor: Actor = { kind: 'cli', userId: null, label: `sign-in ${provider.id}` };
   const known = await findByIdentity(postgres, person);
-  const gives = membershipsOf(provider, person.groups).length > 0 || isPlatformAdministrator(provider, person.groups);
-  if (known === null && !gives && !provider.link_by_email) return { problem: 'no_access' };
-  const found = known ?? (await adoptOnce(postgres, provider, person, gives));
+  const hasGroupAccess =
+    membershipsOf(provider, person.groups).length > 0 || isPlatformAdministrator(provider, person.groups);
+  if (known === null && !hasGroupAccess && !provider.link_by_email) return { problem: 'no_access' };
+  const found = known ?? (await adoptOnce(postgres, provider, person, hasGroupAccess));
   if (typeof found === 'object') return found;
   const email = await emailOf(postgres, found);
-  const organizationId = await followGroups(postgres, actor, provider, { userId: found, email, groups: person.groups });
+  const organizationId = await applyGroups(postgres, actor, provider, { userId: found, email, groups: person.groups });
   return (await hasAccess(postgres, found)) ? { userId: found, organizationId } : { problem: 'no_access' };
 }
 
@@ -51,15 +53,15 @@ async function findByIdentity(postgres: PostgresClient, { issuer, subject }: Sig
   return rows[0]?.user_id ?? null;
 }
 
-/** Of two first sign-ins of a person at the same time, the second finds what the first one made. */
+/** Makes or links the account at the first sign-in. A second sign-in at the same time finds what the first one made. */
 async function adoptOnce(
   postgres: Postgres,
   provider: SignInProvider,
   person: SignedInPerson,
-  gives: boolean,
+  hasGroupAccess: boolean,
 ): Promise<string | { readonly problem: SignInProblem }> {
   const adopted = await change(postgres, 'email', async (client) => ({
-    found: await adopt(client, provider, person, gives),
+    found: await adopt(client, provider, person, hasGroupAccess),
   }));
   const found = isRefused(adopted) ? ({ problem: 'email_taken' } as const) : adopted.found;
   if (typeof found !== 'object' || found.problem !== 'email_taken') return found;
@@ -67,20 +69,20 @@ async function adoptOnce(
 }
 
 /**
- * The first sign-in: of a person who is new, or whom the provider may link by an address that it has verified. Whoever
- * finds an account that is nobody's yet is as new as who finds none.
+ * The first sign-in of a person. The person gets a new account, or one that nobody has used yet, or is linked to an
+ * account by an address that the provider has verified and may link by. Returns the user's id.
  */
 async function adopt(
   client: PostgresClient,
   { link_by_email }: SignInProvider,
   { issuer, subject, email, isEmailVerified }: SignedInPerson,
-  gives: boolean,
+  hasGroupAccess: boolean,
 ): Promise<string | { readonly problem: SignInProblem }> {
   if (email === null || emailProblem(email) !== null) return { problem: 'no_email' };
   const present = await lockAccount(client, email);
   const isLinked = present !== null && link_by_email && isEmailVerified;
-  if (present !== null && !isLinked && (await isSomebodys(client, present))) return { problem: 'email_taken' };
-  if (!isLinked && !gives) return { problem: 'no_access' };
+  if (present !== null && !isLinked && (await wasEverUsed(client, present))) return { problem: 'email_taken' };
+  if (!isLinked && !hasGroupAccess) return { problem: 'no_access' };
   const userId = present ?? (await addNewAccount(client, email));
   await client.query('INSERT INTO user_identities (issuer, subject, user_id) VALUES ($1, $2, $3)', [
     issuer,
@@ -90,7 +92,7 @@ async function adopt(
   return userId;
 }
 
-/** Until the transaction ends nothing comes to be the account's: every row that names it waits for this lock. */
+/** Locks the account of an address. Until the transaction ends, nobody can add a row that refers to the account. */
 async function lockAccount(client: PostgresClient, email: string): Promise<string | null> {
   const { rows } = await client.query<{ id: string }>(
     'SELECT id FROM users WHERE lower(email) = lower($1) FOR UPDATE',
@@ -100,26 +102,26 @@ async function lockAccount(client: PostgresClient, email: string): Promise<strin
 }
 
 /**
- * False for an account that an organization made by naming an address, and gave up again before anybody used it. Any
- * trace of a person counts, also what is revoked or over: use stands under the account's name with its keys, a wallet
- * has a history, and of sessions that are forgotten the audit log alone knows. What is set on the address (limits) is
- * none, and goes on. In this order: only what has nothing else is looked for in the audit log.
+ * Whether an account shows any trace of a person. An organization can make an account by naming an address, and give
+ * the account up before anybody has used it. Revoked and ended things are traces: keys have recorded use, a wallet has
+ * a history, and only the audit log still knows deleted sessions. Limits on the address are no trace, and stay. The
+ * audit log comes last, because searching it is slow.
  */
-async function isSomebodys(client: PostgresClient, userId: string): Promise<boolean> {
-  const { rows } = await client.query<{ is_somebodys: boolean }>(
+async function wasEverUsed(client: PostgresClient, userId: string): Promise<boolean> {
+  const { rows } = await client.query<{ was_used: boolean }>(
     `SELECT EXISTS (SELECT FROM user_identities WHERE user_id = $1)
          OR EXISTS (SELECT FROM memberships WHERE user_id = $1)
          OR EXISTS (SELECT FROM platform_administrators WHERE user_id = $1)
          OR EXISTS (SELECT FROM access_tokens WHERE user_id = $1)
          OR EXISTS (SELECT FROM wallets WHERE user_id = $1)
          OR EXISTS (SELECT FROM api_keys WHERE user_id = $1)
-         OR EXISTS (SELECT FROM audit_log WHERE actor_user_id = $1) AS is_somebodys`,
+         OR EXISTS (SELECT FROM audit_log WHERE actor_user_id = $1) AS was_used`,
     [userId],
   );
-  return rows[0]?.is_somebodys ?? true;
+  return rows[0]?.was_used ?? true;
 }
 
-/** Fails where somebody else has just made it: whose it is has to be asked again. */
+/** Fails with a unique violation if another transaction has just made the account. `adoptOnce` then looks again. */
 async function addNewAccount(client: PostgresClient, email: string): Promise<string> {
   const { rows } = await client.query<{ id: string }>('INSERT INTO users (email) VALUES (lower($1)) RETURNING id', [
     email,
@@ -140,18 +142,18 @@ async function hasAccess(postgres: PostgresClient, userId: string): Promise<bool
   return rowCount > 0;
 }
 
-interface Following {
+interface PersonGroups {
   readonly userId: string;
   readonly email: string;
   readonly groups: readonly string[];
 }
 
-/** Returns the first organization that the groups give. */
-async function followGroups(
+/** Gives and removes memberships so that they match the groups. Returns the first organization that the groups give. */
+async function applyGroups(
   postgres: Postgres,
   actor: Actor,
   provider: SignInProvider,
-  { userId, email, groups }: Following,
+  { userId, email, groups }: PersonGroups,
 ): Promise<string | null> {
   const grants = new Grants(postgres, provider.id, userId);
   const kept = new Set<string>();
@@ -168,7 +170,8 @@ async function followGroups(
   for (const scope of await grants.list()) {
     if (kept.has(nameOf(scope))) continue;
     const removed = await removeMember(postgres, actor, scope, userId);
-    // The last owner stays until there is another. Earlier versions left the grant of a membership that is gone.
+    // The grant of the last owner, who cannot be removed, stays until there is another owner. A grant without a
+    // membership, which earlier versions could leave, is deleted.
     if (isRefused(removed) && removed.refused === 'not_found') await forgetGrants(postgres, userId, scope);
   }
   if (isPlatformAdministrator(provider, groups)) {

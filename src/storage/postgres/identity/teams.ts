@@ -123,8 +123,8 @@ export async function updateTeam(
 }
 
 /**
- * `conflict`: the team has live keys, which would be revoked or moved without anybody asking for it, or limits, models
- * or guardrails that the platform set, which would be lost.
+ * `conflict`: the team has live keys, which nobody asked to revoke or move, or limits, models or guardrails that the
+ * platform set, which would be lost.
  */
 export async function deleteTeam(
   postgres: Postgres,
@@ -165,8 +165,9 @@ export async function deleteTeam(
 }
 
 /**
- * A team on which the platform has set limits, models or guardrails keeps them and its slug: a configuration file
- * refers to teams by slug, and would create one without them in its place. Setting them waits for the lock on the team.
+ * Refuses if the platform has set limits, models or guardrails on the team. Without the team or its slug, a
+ * configuration file, which refers to teams by slug, would create a team without these settings. Setting them waits for
+ * the lock on the team.
  */
 async function refusePlatformSettings(
   client: PostgresClient,
@@ -185,7 +186,7 @@ async function refusePlatformSettings(
   return rowCount === 0 ? null : conflict('team', 'has limits, models or guardrails that the platform set');
 }
 
-/** Locks the team: whoever adds something to it at the same time waits, and then finds it as this change left it. */
+/** Returns the team and locks it. Concurrent transactions that add something to the team wait for this change. */
 async function lockTeam(client: PostgresClient, { organizationId, teamId }: TeamReference): Promise<Team | Refused> {
   if (!areUuids(organizationId, teamId)) return NOT_FOUND;
   await client.query('SELECT FROM teams WHERE organization_id = $1 AND id = $2 FOR UPDATE', [organizationId, teamId]);

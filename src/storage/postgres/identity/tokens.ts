@@ -25,7 +25,7 @@ import { refuseCount } from './refuse-count.ts';
 interface TokenRow {
   readonly id: string;
   readonly created_us: string;
-  /** null: a session that stands for no person. */
+  /** null: a session without a person, of a platform administrator. */
   readonly user_id: string | null;
   readonly name: string;
   readonly token_prefix: string;
@@ -77,7 +77,7 @@ export async function createToken(
   });
 }
 
-/** A user's tokens, including revoked and expired ones, and the sessions of the console that are open. */
+/** A user's tokens, including revoked and expired ones, and their open sessions of the console. */
 export async function listTokens(
   postgres: PostgresClient,
   params: PageParams & { userId: string },
@@ -92,7 +92,7 @@ export async function listTokens(
   );
 }
 
-/** Idempotent. Every gateway is notified at once. The sessions that it opened end with it. */
+/** Revokes a token and the sessions that it opened. Every gateway is notified at once. Idempotent. */
 export async function revokeToken(
   postgres: Postgres,
   actor: Actor,

@@ -1,5 +1,5 @@
-// How every change of a key begins and ends: the key is locked, and the actor may change it; what was changed is in the
-// audit log, and the gateways hear of it.
+// The beginning and the end of every change of a key. At the beginning the key is locked, and the actor's right to
+// change it is checked. At the end the change is written to the audit log, and gateways are notified.
 
 import type { Actor } from '../../../../domain/identity/actor.ts';
 import type { Key, KeyReference } from '../../../../domain/identity/api-key.ts';
@@ -12,7 +12,7 @@ import { conflict } from '../change.ts';
 import { refuseKeyChange } from './key-payer.ts';
 import { type FoundKey, findKey } from './key-rows.ts';
 
-/** The key as it is, which nobody else can change until the end of the transaction. `conflict`: it is revoked. */
+/** Returns the key and locks it until the end of the transaction. `conflict`: the key is revoked. */
 export async function lockKeyToChange(
   client: PostgresClient,
   actor: Actor,

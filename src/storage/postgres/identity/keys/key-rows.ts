@@ -1,4 +1,4 @@
-// Rows of api_keys, for all operations on keys: how a row becomes a key, and how a key is found in its organization.
+// Reads rows of api_keys for all operations on keys: finds a key in its organization, and turns a row into a key.
 
 import type { Key, KeyReference } from '../../../../domain/identity/api-key.ts';
 import { areUuids } from '../../../../domain/identity/names.ts';
@@ -42,7 +42,7 @@ export interface FoundKey {
   readonly fromConfiguration: boolean;
 }
 
-/** With `lock` nobody else can change the key until the end of the transaction. */
+/** `lock`: nobody else can change the key until the end of the transaction. */
 export async function findKey(
   client: PostgresClient,
   { organizationId, keyId, userId }: KeyReference,

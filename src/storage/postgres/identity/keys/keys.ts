@@ -218,7 +218,7 @@ export async function revokeKeysOfUser(
   return rows.length;
 }
 
-/** The end of a change that has revoked several keys: an audit entry of each, and the gateways are notified. */
+/** Must end a change that has revoked several keys: writes an audit entry for each, and notifies the gateways. */
 export async function recordRevocations(
   client: PostgresClient,
   actor: Actor,

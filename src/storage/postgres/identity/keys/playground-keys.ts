@@ -1,5 +1,5 @@
-// Inference keys of the console's playground: they live for a quarter of an hour. Those of the same person that have
-// expired are revoked when the next is made, so that they do not add up to the most that a person may have.
+// Makes inference keys for the console's playground, which live for a quarter of an hour. Making a key revokes the
+// person's expired ones, so that they do not count towards the most keys that a person may have.
 
 import type { Actor } from '../../../../domain/identity/actor.ts';
 import type { Key, KeyWithSecret } from '../../../../domain/identity/api-key.ts';
@@ -9,8 +9,8 @@ import { createKey, type KeySecrets, recordRevocations } from './keys.ts';
 
 const PREFIX = 'playground ';
 /**
- * By the name that only the playground gives: with the instant at which the key expires. `$2`: whose; keys of nobody
- * are those of the platform's administrators, `$3`.
+ * Recognizes playground keys by their name, which contains the instant of their expiry. `$2`: the user. `$3`: whether
+ * the user is a platform administrator, whose playground keys have no user.
  */
 const REVOKE_EXPIRED = `UPDATE api_keys SET revoked_at = now()
   WHERE organization_id = $1 AND (user_id = $2 OR ($3 AND user_id IS NULL)) AND revoked_at IS NULL
@@ -37,7 +37,7 @@ export async function createPlaygroundKey(
   await revokeExpired(postgres, actor, params);
   const key = { organizationId, name: `${PREFIX}${new Date(expiresAtMs).toISOString()}`, expiresAtMs };
   const made = await createKey(postgres, secrets, actor, { ...key, userId, payer });
-  // One who administers the platform need not be a member.
+  // A platform administrator who is not a member gets a key of the organization, without a user.
   const isForeign = isRefused(made) && made.refused === 'not_found' && isPlatformAdmin && userId !== null;
   return isForeign ? createKey(postgres, secrets, actor, key) : made;
 }

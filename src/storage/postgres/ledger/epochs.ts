@@ -1,22 +1,23 @@
-// The end of a process's epoch: it is fenced, its spool is shipped, it is closed, and its open executions are resolved
+// Ends the epoch of a dead process: fences it, closes it after its spool was shipped, and resolves its open executions
 // by a fixed rule.
 //
 //   running ──fenceEpoch──► fenced ──(spool shipped)──► closeDeadEpoch ──► resolvePending ──► closeDeadEpoch
 //                           gets no lease               leases return      open executions    holds return
 //                                                       except for holds   are cancelled
 //
-// A posting that was sent before its process died may be carried out behind the closing, where Postgres has let it wait
-// for a lock. It settles what is still open, and what it leaves of the hold returns with the next `resolveAllPending`.
+// A posting that was sent before its process died may wait in Postgres for a lock and be carried out after the closing.
+// Such a posting settles executions that are still open. The rest of their holds returns with the next
+// `resolveAllPending`.
 
 import type { TerminalRecord } from '../../../records/execution-record.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { ANNOUNCE_RESOLVED } from '../webhooks/webhook-deliveries.ts';
 import { AS_RECORD } from './generation-columns.ts';
 
-/** Of one transaction. */
+/** The most executions that one transaction resolves. */
 const RESOLVED_MAX = 1_000;
 
-/** After this the epoch gets no lease. Waits for a lease that is being taken. */
+/** Fences an epoch, which then gets no further lease. Waits for a lease that is being taken. */
 export async function fenceEpoch(client: PostgresClient, epoch: number): Promise<void> {
   await client.query('UPDATE process_epochs SET fenced_at = coalesce(fenced_at, now()) WHERE epoch = $1', [epoch]);
 }
@@ -50,8 +51,8 @@ export async function closeUnusedEpoch(postgres: PostgresClient, epoch: number):
 /**
  * Returns a dead epoch's leases of limits, and those of wallets except for the holds of pending executions. Must be
  * called in a transaction, after the whole spool of the epoch was posted; a second call changes nothing. The result is
- * the amount returned to wallets. A lease can be smaller than those holds: after a power cut that lost the end of an
- * execution whose unused part had been returned already.
+ * the amount returned to wallets, in pico-dollars. A lease can be smaller than those holds after a power cut: it may
+ * have lost the end of an execution whose unused part had been returned already.
  */
 export async function closeDeadEpoch(client: PostgresClient, epoch: number): Promise<{ returned: bigint }> {
   await fenceEpoch(client, epoch);
@@ -66,10 +67,10 @@ export async function closeDeadEpoch(client: PostgresClient, epoch: number): Pro
   return { returned };
 }
 
-/** All but the holds of pending executions. */
+/** Returns the wallet leases except for the holds of pending executions. */
 async function returnWalletLeases(client: PostgresClient, epoch: number): Promise<bigint> {
-  // Wallets and pools are locked last, since others wait for them; and by a statement of its own, so that the next one
-  // sees what a late posting has made of the leases.
+  // Wallets are locked late, since others wait for them. The lock is a statement of its own, so that the next statement
+  // sees the leases as a late posting has left them.
   await client.query(
     'SELECT id FROM wallets WHERE id IN (SELECT wallet_id FROM leases WHERE epoch = $1) ORDER BY id FOR UPDATE',
     [epoch],
@@ -117,8 +118,8 @@ async function returnLimitLeases(client: PostgresClient, epoch: number): Promise
 }
 
 /**
- * Resolves all that closed epochs left open, and yields the records to make facts of. Then what these epochs have of
- * wallets without a hold of an open execution returns, also where whoever takes the records fails.
+ * Resolves all open executions of closed epochs, and yields their records, from which facts are made. At the end, also
+ * if the consumer fails, the wallet leases of these epochs return that no open execution holds any more.
  */
 export async function* resolveAllPending(
   postgres: Postgres,
@@ -135,7 +136,7 @@ export async function* resolveAllPending(
   }
 }
 
-/** The closed epochs that still have leases. */
+/** Closes the closed epochs that still have leases once more. */
 async function closeOnceMore(postgres: Postgres): Promise<void> {
   const { rows } = await postgres.query<{ epoch: string }>(
     `SELECT DISTINCT epoch FROM leases JOIN process_epochs USING (epoch)
@@ -145,10 +146,10 @@ async function closeOnceMore(postgres: Postgres): Promise<void> {
 }
 
 /**
- * The rule for executions that were open when their process died: without a terminal record no client saw the end, so
- * they are `cancelled` (`not_billed` in an organization that is not billed) and nothing is charged (outcome
- * `process_killed`). It applies only to closed epochs, and their holds return when these are closed once more. Must be
- * called in a transaction. Returns the records to make facts of.
+ * Applies the rule for executions that were open when their process died. Without a terminal record no client saw the
+ * end, so the execution is `cancelled` (`not_billed` in an organization that is not billed), costs nothing and has the
+ * outcome `process_killed`. The rule applies only to closed epochs, whose holds return when they are closed once more.
+ * Must be called in a transaction. Returns the records from which facts are made.
  */
 export async function resolvePending(
   client: PostgresClient,
@@ -180,7 +181,7 @@ const RESOLVE = `
   SELECT (${AS_RECORD}) AS record
   FROM resolved`;
 
-/** After a restore on another machine: its open epochs, whose spools were copied along, are that machine's. */
+/** After a restore on another machine, assigns the open epochs, whose spools were copied along, to that machine. */
 export async function moveEpochs(postgres: PostgresClient, from: string, to: string): Promise<void> {
   await postgres.query('UPDATE process_epochs SET machine = $2 WHERE machine = $1 AND returned_at IS NULL', [from, to]);
 }

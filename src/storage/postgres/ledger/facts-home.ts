@@ -1,5 +1,5 @@
-// Ensures that all machines that share this Postgres keep their request facts in one ClickHouse: a report reads only
-// one, so with a second it would show half.
+// Ensures that all machines that share this Postgres keep their request facts in one ClickHouse. A report reads only
+// one ClickHouse, so with a second one it would show half of the facts.
 //
 // The first jobs process registers its ClickHouse by the id stored inside it (identify-clickhouse.ts), whatever its
 // hosts are called; any other ClickHouse is refused. An embedded ClickHouse belongs to one process, which holds a lock
@@ -43,9 +43,9 @@ export async function readFactsHome(
 
 /**
  * Registers the ClickHouse when none is registered; when a server replaces an embedded one, which is how an
- * installation outgrows its machine; or when the registered embedded one was lost. It is known to be lost where this
- * Postgres is embedded beside it (`isBeside`): there is one place for both, and another ClickHouse is in it now.
- * Throws FactsElsewhere. Only one process at a time may call this.
+ * installation outgrows its machine; or when the registered embedded one was lost. It is known to be lost if this
+ * Postgres is embedded in the same data directory (`isBeside`): that directory now has another ClickHouse. Otherwise
+ * throws FactsElsewhere. Only one process at a time may call this.
  */
 export async function claimFactsHome(
   postgres: PostgresClient,

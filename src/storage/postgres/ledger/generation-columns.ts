@@ -1,5 +1,5 @@
-// The columns of `generations`, generated from the table of record fields: how posting writes them, and how a row is
-// read back as a record.
+// Makes the SQL of the columns of `generations` from the table of record fields: how posting writes a record, and how a
+// row is read back as a record.
 
 import type { Kind } from '../../../records/field-types.ts';
 import { FIELD_ROWS, type FieldName, USAGE_ROWS } from '../../../records/fields.ts';
@@ -7,9 +7,9 @@ import { FIELD_ROWS, type FieldName, USAGE_ROWS } from '../../../records/fields.
 interface ColumnSql {
   /** The SQL type of the value in the JSON that posting receives. */
   readonly type: string;
-  /** The expression that makes the column of that value. */
+  /** The expression that turns that value into the column. */
   readonly write: (value: string) => string;
-  /** The expression that makes the value in a record's JSON of the column. */
+  /** The expression that turns the column into the value in a record's JSON. */
   readonly read: (column: string) => string;
 }
 
@@ -24,7 +24,7 @@ const SQL: Readonly<Record<Exclude<Kind, 'usage'>, ColumnSql>> = {
   flag: { type: 'boolean', write: SAME, read: SAME },
   status: { type: 'integer', write: SAME, read: SAME },
   bytes: { type: 'bigint', write: SAME, read: (column) => `coalesce(${column}, 0)` },
-  // Milliseconds are rounded to whole ones, or a fact could move by half a microsecond of binary fraction.
+  // Reading rounds to whole milliseconds. Otherwise binary fractions could move a fact by half a microsecond.
   instant: {
     type: 'double precision',
     write: (value) => `to_timestamp(${value} / 1000)`,
@@ -36,8 +36,8 @@ const SQL: Readonly<Record<Exclude<Kind, 'usage'>, ColumnSql>> = {
   screening: { type: 'jsonb', write: SAME, read: SAME },
   failures: { type: 'jsonb', write: SAME, read: SAME },
   attempts: { type: 'jsonb', write: SAME, read: SAME },
-  // The route is stored with the cost at the baseline model. Multiplied, not divided, since a product keeps every
-  // digit.
+  // The route is stored together with the cost at the baseline model. The amount is multiplied and not divided, because
+  // a product keeps every digit.
   route: {
     type: 'jsonb',
     write: (value) => `${value} || CASE WHEN "baselineCost" IS NULL THEN '{}'
@@ -105,8 +105,8 @@ function readsOf(isOptional: boolean): string {
 }
 
 /**
- * A row as a terminal record with only those optional fields that are known. A route is kept as it is, its nulls
- * included.
+ * Expression for a row as a terminal record. Optional fields that are not known are left out. A route is kept as it is,
+ * with its nulls.
  */
 export const AS_RECORD = `jsonb_build_object('type', 'terminal', ${readsOf(false)})
   || (SELECT coalesce(jsonb_object_agg(key, value), '{}') FROM jsonb_each(jsonb_build_object(${readsOf(true)}))

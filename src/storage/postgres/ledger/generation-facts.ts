@@ -1,11 +1,10 @@
-// Reads ended executions from the ledger in the shape of the records that facts are made of, to compare and repair
-// facts with.
+// Reads ended executions from the ledger as terminal records, from which facts are compared, repaired and made anew.
 
 import type { TerminalRecord } from '../../../records/execution-record.ts';
 import type { PostgresClient } from '../pool.ts';
 import { AS_RECORD } from './generation-columns.ts';
 
-/** Executions admitted in a stretch of time that ended before an instant. */
+/** Executions that were admitted from `fromMs` until before `untilMs` and ended before `endedBeforeMs`. */
 export interface GenerationWindow {
   readonly fromMs: number;
   readonly untilMs: number;
@@ -26,7 +25,7 @@ function windowValues({ fromMs, untilMs, endedBeforeMs }: GenerationWindow): unk
   return [...idRange(fromMs, untilMs), fromMs, untilMs, endedBeforeMs];
 }
 
-/** All ids of executions that were admitted between these instants, and some more. */
+/** A range of ids with all executions that were admitted between these instants, and some others. */
 export function idRange(fromMs: number, untilMs: number): readonly [fromId: string, untilId: string] {
   return [lowestId(fromMs - ID_MARGIN_MS), lowestId(untilMs + ID_MARGIN_MS)];
 }
@@ -75,7 +74,7 @@ export async function readEndedExecutions(
   return rows.map((row) => row.record);
 }
 
-/** An ended execution of an organization, with all that is recorded of it. */
+/** The record of an ended execution of an organization; null: there is none. */
 export async function findEndedExecution(
   postgres: PostgresClient,
   wanted: { readonly id: string; readonly organizationId: string },

@@ -9,7 +9,7 @@ export interface GenerationRow {
   readonly [column: string]: unknown;
 }
 
-/** The columns of a table named `g`. */
+/** The shown columns, for a table named `g`. */
 const SHOWN_COLUMNS = SHOWN.map(({ column }) => `g.${column}`).join(', ');
 export const GENERATION_COLUMNS = `${SHOWN_COLUMNS}, g.model_route ->> 'requested' AS virtual_model,
   g.provider <> '' AS has_provider`;
@@ -50,7 +50,7 @@ export async function listGenerationsByClientRequestId(
   return rows.map(toGeneration);
 }
 
-/** Deletes the records of requests that were refused before an instant; their facts stay as long as others. */
+/** Deletes the records of requests that were refused before an instant. Their facts are kept like all others. */
 export async function forgetRefusedRequests(postgres: PostgresClient, before: Date): Promise<number> {
   const { rowCount } = await postgres.query("DELETE FROM generations WHERE outcome = 'refused' AND admitted_at < $1", [
     before,

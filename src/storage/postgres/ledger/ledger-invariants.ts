@@ -1,4 +1,4 @@
-// The ledger's invariants as one query that names each one that does not hold; run by reconciliation and after tests.
+// Checks the ledger's invariants with one query that names each broken one. Reconciliation and tests run it.
 
 import type { PostgresClient } from '../pool.ts';
 

@@ -45,8 +45,8 @@ export async function listEveryOpenEpoch(postgres: PostgresClient): Promise<Open
 }
 
 /**
- * Fences the epoch, returns its leases and resolves its open executions. Charges that are recorded only in its spool
- * are lost to the operator; if the spool reappears it is not posted, since its epoch holds no lease any more.
+ * Fences the epoch, returns its leases and resolves its open executions. The operator loses charges that are recorded
+ * only in its spool. If the spool reappears, it is not posted, since its epoch has no lease any more.
  */
 export async function abandonEpoch(
   postgres: Postgres,

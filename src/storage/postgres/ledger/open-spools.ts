@@ -1,22 +1,22 @@
-// Which processes may have recorded what is not posted yet, how far each is posted, and the notifications by which
-// gateways of different machines tell each other how far their spools are written, and jobs that somebody waits.
+// Tells how far the spool of each running gateway is posted. Also has the notifications by which gateways of different
+// machines tell each other how far their spools are written, and ask jobs to post.
 
 import type { PostgresClient } from '../pool.ts';
 
-/** Asks the gateways of other machines. The payload says who asks. */
+/** Asks the gateways of other machines how far their spools are written. The payload says who asks. */
 export const SPOOLS_ASKED_CHANNEL = 'tollgate_spools_asked';
-/** Their answers, which everybody hears. */
+/** The answers to that question, which every gateway gets. */
 export const SPOOLS_TOLD_CHANNEL = 'tollgate_spools_told';
 
-/** Tells every jobs process that somebody waits for what is not posted yet. */
+/** Tells every jobs process that a look-up waits for records that are not posted yet. */
 export const POSTING_WANTED_CHANNEL = 'tollgate_posting_wanted';
 
 /** An epoch that is not closed, with the cursor of its newest posted segment. */
 export interface OpenSpool {
   readonly epoch: number;
-  /** null: nothing of it was posted yet. */
+  /** null: no record of it was posted yet. */
   readonly posted: { readonly segment: number; readonly offset: number } | null;
-  /** The time since it began or was last posted to. */
+  /** The time since the epoch began, or since the last posting from it. */
   readonly quietMs: number;
 }
 

@@ -23,7 +23,7 @@ interface WalletRow {
   readonly frozen: boolean;
 }
 
-/** Of the executions whose start is posted and whose end is not; a wallet's leases cover their holds. */
+/** The holds of executions whose start is posted and whose end is not. The wallet's leases cover these holds. */
 const HELD = `LEAST(t.leased, (SELECT coalesce(sum(authorized_amount), 0) FROM generations g
   WHERE g.billing_status = 'pending' AND g.wallet_id = t.id))`;
 const COLUMNS = `${PAGE_COLUMNS}, t.organization_id, t.user_id, t.balance, t.leased, ${HELD} AS held, t.frozen`;
@@ -101,8 +101,8 @@ export async function freezeWallet(
 }
 
 /**
- * Also revokes the credit that gateways have leased, so that freezing takes effect at once and not when they have spent
- * it.
+ * Freezes or unfreezes a wallet. Also revokes the credit that gateways have leased, so that freezing takes effect at
+ * once and not when they have spent it.
  */
 export async function setFrozen(client: PostgresClient, walletId: string, frozen: boolean): Promise<void> {
   await client.query('UPDATE wallets SET frozen = $2 WHERE id = $1', [walletId, frozen]);
@@ -110,8 +110,8 @@ export async function setFrozen(client: PostgresClient, walletId: string, frozen
 }
 
 /**
- * Revokes the leases of frozen wallets again, should a gateway not have heard of it. Returns how many frozen wallets
- * still have leases.
+ * Revokes the leases of frozen wallets again, in case a gateway missed the first revocation. Returns how many frozen
+ * wallets still have leases.
  */
 export async function revokeFrozen(postgres: PostgresClient): Promise<number> {
   const { rows } = await postgres.query<{ id: string }>('SELECT id FROM wallets WHERE frozen AND leased > 0');

@@ -4,7 +4,7 @@ import type { PostgresClient } from '../pool.ts';
 
 export interface PendingExecutions {
   readonly count: number;
-  /** Age of the oldest in seconds; 0 without any. */
+  /** Age of the oldest pending execution in seconds; 0: there is none. */
   readonly oldestSeconds: number;
   readonly late: readonly LateEpoch[];
 }

@@ -10,7 +10,7 @@ import { SAVE_RESPONSES, savedAsJson } from '../saved/saved-responses.ts';
 import { ANNOUNCE_SETTLED } from '../webhooks/webhook-deliveries.ts';
 import { ALL_COLUMNS, ALL_VALUES, CHANGES, RECORD_COLUMNS, START_COLUMNS, START_VALUES } from './generation-columns.ts';
 
-/** The records of a stretch of a segment, in the order in which they were written; offsets in bytes. */
+/** The records between two offsets (in bytes) of a segment, in the order in which they were written. */
 export interface SpoolBatch {
   readonly epoch: number;
   readonly segment: number;
@@ -20,9 +20,9 @@ export interface SpoolBatch {
 }
 
 export type PostResult =
-  /** The terminal records that this call posted; facts are made of them. */
+  /** `terminals`: the terminal records that this call posted, from which facts are made. */
   | { readonly status: 'posted'; readonly terminals: readonly TerminalRecord[] }
-  /** The cursor is not at the batch's start. Nothing was changed; the caller reads on from the cursor. */
+  /** The cursor was not at the start of the batch, and nothing was changed. The caller goes on from `postedOffset`. */
   | { readonly status: 'already_posted'; readonly postedOffset: number };
 
 const READ_CURSOR = 'SELECT posted_offset FROM spool_cursors WHERE epoch = $1 AND segment = $2';
@@ -38,9 +38,9 @@ const READ_CURSOR = 'SELECT posted_offset FROM spool_cursors WHERE epoch = $1 AN
  *                                                                      └─► spendings per budget pool, locked likewise
  *                                                                            ─► used, leases
  *
- * Use of a budget above its lease is a fault, which check-ledger finds; it does not prevent the posting. Suspense
- * receives usage that was not billed or, where more was charged than a price accounts for (settle.ts), that part of the
- * revenue. No step joins two lists of the batch: Postgres cannot know their lengths and would compare every pair.
+ * Use of a budget above its lease does not prevent the posting; check-ledger reports it as a fault. Suspense receives
+ * usage that was not billed. If more was charged than a price accounts for (settle.ts), suspense receives that part of
+ * the revenue. No step joins two lists of the batch: Postgres cannot know their lengths and would compare every pair.
  */
 const POST = {
   name: 'post_executions',
@@ -143,7 +143,7 @@ interface PostRow {
   readonly skipped: string[];
 }
 
-/** Posts the batch unless it was posted before: all of it or nothing, also outside a transaction. */
+/** Posts the whole batch, unless it was posted before. The batch is posted completely or not at all. */
 export async function postExecutions(client: PostgresClient, batch: SpoolBatch): Promise<PostResult> {
   const { epoch, segment, fromOffset, toOffset, records } = batch;
   const terminals = records.filter((record) => record.type === 'terminal');
@@ -169,9 +169,9 @@ async function readCursor(client: PostgresClient, epoch: number, segment: number
 }
 
 /**
- * Postgres accepts neither NUL nor half of a surrogate pair in texts, and one such character in a client's label would
- * make it refuse the whole batch for ever. JSON.stringify writes both as escapes, so one search finds them; they are
- * rare, and become U+FFFD.
+ * Postgres accepts neither NUL nor lone surrogates in texts. One such character in a client's label would make Postgres
+ * refuse the whole batch for ever. JSON.stringify writes both as escapes, so one search finds them. They are rare and
+ * are replaced by U+FFFD.
  */
 function asJson(records: readonly ExecutionRecord[]): string {
   const text = JSON.stringify(records);

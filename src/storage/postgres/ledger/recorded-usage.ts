@@ -1,5 +1,5 @@
-// Sums up what the ledger recorded of calls to providers, by day, model, key and price: what their bills are compared
-// with. Facts lack what a reply was served with (usage_details), so it is read here.
+// Sums up the recorded usage of calls to providers, by day, model, key and price, to compare it with the providers'
+// bills. It reads the ledger, because facts lack details such as the service tier (usage_details).
 
 import { type Meters, NO_METERS } from '../../../domain/invoices/meters.ts';
 import type { RecordedUsage } from '../../../domain/invoices/recorded-usage.ts';
@@ -7,14 +7,14 @@ import type { PostgresClient } from '../pool.ts';
 import { idRange } from './generation-facts.ts';
 
 export interface UsageParams {
-  /** Begins of the days in ascending order, and behind them the end of the last one. */
+  /** The starts of the days in ascending order, followed by the end of the last day. */
   readonly daysMs: readonly number[];
   readonly providers: readonly string[];
-  /** Sizes of input in ascending order from which a price has other rates. */
+  /** Input sizes in tokens, in ascending order, from which a price has other rates. */
   readonly sizes: readonly number[];
 }
 
-/** Nobody's requests are open for longer, but for a few; those are billed a day later than we think. */
+/** Few requests are open for longer than this. The provider bills such a request a day later than we expect. */
 const BESIDE_MS = 3_600_000;
 
 const DETAIL = (name: string): string => `usage_details ->> '${name}'`;
@@ -32,7 +32,7 @@ const SUMS: Readonly<Record<keyof Meters, string>> = {
 };
 const METER_NAMES = Object.keys(SUMS) as (keyof Meters)[];
 
-// A token count is free everywhere. What was refused by us, or answered with an error, is on nobody's bill.
+// Token counts are free at every provider. Requests that we refused or that got an error are on no bill.
 const STATEMENT = `
   SELECT width_bucket(admitted_at, ${DAYS}) - 1 AS day, provider, provider_model AS "providerModel",
     credential_id::text AS "credentialId", price_version AS "priceVersion", ${DETAIL('service_tier')} AS tier,
@@ -59,7 +59,10 @@ type Row = Omit<RecordedUsage, 'meters' | 'inputFrom' | 'cost' | 'suspense'> & {
   readonly suspense: string;
 } & Readonly<Record<`meter_${keyof Meters}`, string>>;
 
-/** One statement a day, so that none of them holds the ledger up for long; those beside the days are at the edge. */
+/**
+ * Runs one statement for each day, so that none loads the ledger for long. The hours before the first and after the
+ * last day only yield usage near the edge of a day, which the provider may have billed on one of the days.
+ */
 export async function* readRecordedUsage(
   postgres: PostgresClient,
   { daysMs, providers, sizes }: UsageParams,
@@ -124,7 +127,7 @@ export async function findUsedPrices(
   return rows.map(({ version }) => version);
 }
 
-/** Providers at a vendor's address, and own keys' that go there: those are recorded by the name of the preset. */
+/** The names under which usage at a vendor is recorded: providers with its address, and its preset for own keys. */
 export async function readVendorProviders(
   postgres: PostgresClient,
   addressPattern: string,

@@ -1,5 +1,5 @@
-// The cursors of spool segments: how far each was posted and made facts of. The jobs process reads and moves them; the
-// posted offset moves only inside the posting's own transaction.
+// Reads and moves the cursors of spool segments: up to where each segment was posted, and up to where its facts were
+// inserted. Only the statement that posts records moves the posted offset (post-executions.ts).
 
 import type { PostgresClient } from '../pool.ts';
 

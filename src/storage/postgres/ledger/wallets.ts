@@ -1,12 +1,12 @@
-// Leases of credit: how a process takes them from a wallet and returns them. The rules are SQL functions of
-// migrations 0003, 0046 and 0047.
+// Takes, returns and recovers leases of credit from wallets. The rules are SQL functions of migrations 0003, 0046 and
+// 0047.
 
 import type { LeaseAnswer, RecoveredCall } from '../../../domain/quotas/lease.ts';
 import type { PostgresClient } from '../pool.ts';
 
 /** The channel keeps its old name, because processes of other versions listen to it too. */
 export const LEASE_REVOCATION_CHANNEL = 'tollgate_lease_revocation';
-/** A wallet got money or a limit was raised (migration 0045): its id. */
+/** Notifies that a wallet got money or a limit was raised (migration 0045). The payload is its id. */
 export const LEASE_ROOM_CHANNEL = 'tollgate_lease_room';
 
 /** Registers a process and returns its epoch, the number under which it holds leases and writes its spool. */
@@ -29,8 +29,8 @@ const TAKE = {
 export type WalletLeaseAnswer = Pick<LeaseAnswer, 'granted' | 'available' | 'leasedElsewhere' | 'frozen'>;
 
 /**
- * Leases `amount`, or the rest if that is at least `minimum`, or nothing. With `call`, its number among the calls of
- * this process, `recoverLease` can tell what became of it.
+ * Leases `amount`, or what is left if that is at least `minimum`, or nothing. `call`: the number of this call in this
+ * process, with which `recoverLease` can tell its result if the answer is lost.
  */
 export async function takeLease(
   postgres: PostgresClient,
@@ -58,7 +58,10 @@ export async function takeLease(
   };
 }
 
-/** The caller must give the money up first, and must not repeat the call if its answer is lost: it recovers it. */
+/**
+ * Returns a part of a lease. The caller must stop using the amount first. If the answer is lost, the caller must not
+ * repeat the call but use `recoverLease`.
+ */
 export async function returnLease(
   postgres: PostgresClient,
   lease: { epoch: number; walletId: string; amount: bigint; call?: number },
@@ -71,7 +74,7 @@ export async function returnLease(
   ]);
 }
 
-/** What became of the last call of this process about this wallet, whose answer was lost. */
+/** The result of this process's last call about this wallet, whose answer was lost. */
 export async function recoverLease(
   postgres: PostgresClient,
   { epoch, walletId, call }: { epoch: number; walletId: string; call: number },

@@ -12,9 +12,9 @@ interface StandingRow {
 }
 
 /**
- * Counts like take_limit_lease; a budget pool or rate window that was never used counts as zero. Open requests are
- * counted as they are posted: the scope of a limit is its own columns. What was granted of a rate is told apart by the
- * last second in which it may be used: two seconds behind that, gateways have returned what they did not use.
+ * Counts like take_limit_lease. A budget pool or rate window that was never used counts as zero. Open requests are
+ * counted from the posted executions in the limit's scope. A grant of a rate is labelled with the last second in which
+ * it may be used. It counts as lent until two seconds later, when gateways have returned what they did not use.
  */
 const STANDINGS = `
   WITH period AS (

@@ -1,5 +1,5 @@
-// Leases under a usage limit (budgets, open requests, rates): how a process takes and returns them. The rules are SQL
-// functions of migrations 0010 and 0047; revokeLeases of wallets.ts revokes leases by the limit's id.
+// Takes, returns and recovers leases under usage limits (budgets, open requests, rates). The rules are SQL functions of
+// migrations 0010 and 0047. `revokeLeases` in wallets.ts revokes leases by the limit's id.
 
 import type { LeaseAnswer, LeaseRequest, RecoveredCall } from '../../../domain/quotas/lease.ts';
 import type { PostgresClient } from '../pool.ts';
@@ -7,7 +7,7 @@ import type { PostgresClient } from '../pool.ts';
 export interface LimitLeaseRequest extends LeaseRequest {
   readonly epoch: number;
   readonly limitId: string;
-  /** Its number among the calls of this process, for `recoverLimitLease`. */
+  /** The number of this call in this process, for `recoverLimitLease`. */
   readonly call?: number;
   /** Epoch milliseconds that replace the database's clock, for tests that replay hours. */
   readonly atMs?: number;
@@ -39,7 +39,7 @@ const RECOVER = {
 };
 
 /**
- * Leases `amount`, or the rest if that is at least `minimum`, or nothing. A fenced epoch is refused with SQLSTATE
+ * Leases `amount`, or what is left if that is at least `minimum`, or nothing. A fenced epoch is refused with SQLSTATE
  * TG001.
  */
 export async function takeLimitLease(postgres: PostgresClient, request: LimitLeaseRequest): Promise<LeaseAnswer> {
@@ -71,9 +71,9 @@ export async function takeLimitLease(postgres: PostgresClient, request: LimitLea
 }
 
 /**
- * The caller must give the amount up first, and must not repeat the call if its answer is lost: it recovers it, or, of
- * a rate, lets it age out. The grant is the one under which the amount was taken: for a rate, an amount taken under an
- * earlier label is not available under the present one.
+ * Returns a part of a lease. The caller must stop using the amount first. If the answer is lost, the caller must not
+ * repeat the call, but use `recoverLimitLease` or let the amount of a rate age out. `grantId` is the grant under which
+ * the amount was taken. For a rate, an amount of an earlier grant is not available under the present one.
  */
 export async function returnLimitLease(
   postgres: PostgresClient,
@@ -90,8 +90,8 @@ export async function returnLimitLease(
 }
 
 /**
- * What became of the last call of this process about this budget or limit of open requests, whose answer was lost: it
- * was done, or it never will be, also should it still be on its way.
+ * The result of this process's last call about this budget or limit of open requests, whose answer was lost. A call
+ * that was not done by now will never be done, even if it is still on its way to Postgres.
  */
 export async function recoverLimitLease(
   postgres: PostgresClient,

@@ -1,5 +1,5 @@
-// The limits that apply to a person who uses an access token: the organization's and their own. A key's limits are read
-// with the key (credentials.ts).
+// Reads the limits that apply to a person who uses an access token: the organization's and the person's own. The limits
+// of a key are read with the key (credentials.ts).
 
 import type { PrincipalLimit } from '../../../domain/identity/principal.ts';
 import type { PostgresClient } from '../pool.ts';

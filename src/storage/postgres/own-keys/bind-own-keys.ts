@@ -1,5 +1,5 @@
-// Binds own keys that are stored without it to where their providers are: keys of a version before
-// deploy/postgres/0049, and those that a file gave before the catalog had their provider.
+// Binds own keys that are stored without a destination to the destination of their provider. These are keys from before
+// migration 0049, and keys that a configuration file gave before the catalog had their provider.
 
 import type { Catalog } from '../../../domain/models/catalog.ts';
 import type { KeyDestination } from '../../../domain/models/key-destination.ts';
@@ -8,7 +8,7 @@ import { notifyOwnKeysChanged } from '../changes.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { OWN_KEY_COLUMNS, type OwnKeyRow, toOwnKey } from './own-key-rows.ts';
 
-/** Several processes do this at once: each row is one's. */
+/** Several processes may do this at once. Each unbound key is locked by one of them. */
 const UNBOUND = `SELECT ${OWN_KEY_COLUMNS} FROM own_keys t WHERE t.given_for IS NULL AND t.removed_at IS NULL
   FOR UPDATE SKIP LOCKED`;
 
@@ -29,13 +29,16 @@ export async function bindOwnKeys(postgres: Postgres, catalog: Pick<Catalog, 'mo
   });
 }
 
-/** A configured provider that serves nothing is no kind: a key of its name goes elsewhere. */
+/** A configured provider that serves no model is not a kind of own keys; a key of that name goes elsewhere. */
 const BIND_OF_PROVIDER = `UPDATE own_keys SET given_for = $2
   WHERE kind = $1 AND settings = '{}' AND given_for IS NULL AND removed_at IS NULL
     AND EXISTS (SELECT FROM served_by WHERE provider_id = $1)
   RETURNING organization_id`;
 
-/** In the transaction that changes a provider, to where it was: no gateway need have run since the keys were stored. */
+/**
+ * Must run in the transaction that changes a provider. Binds its unbound keys to its former destination, since no
+ * gateway may have run since the keys were stored.
+ */
 export async function bindKeysOfProvider(client: PostgresClient, id: string, was: KeyDestination): Promise<void> {
   const { rows } = await client.query<{ organization_id: string }>(BIND_OF_PROVIDER, [id, JSON.stringify(was)]);
   const organizations = new Set(rows.map((row) => row.organization_id));

@@ -105,7 +105,7 @@ async function setSettings(
   });
 }
 
-/** Writes what is said and keeps the rest; within the transaction of a change. */
+/** Writes the given settings and keeps the others. Must run in the transaction of a change. */
 export async function writeChanged(
   client: PostgresClient,
   organizationId: string,
@@ -119,7 +119,7 @@ export async function writeChanged(
   return after;
 }
 
-/** Changes of an organization's keys and settings happen one after another. */
+/** Locks the organization, so that changes of its own keys and settings happen one after another. */
 export async function lockOrganization(client: PostgresClient, organizationId: string): Promise<Refused | null> {
   const { rowCount } = await client.query('SELECT FROM organizations WHERE id = $1 FOR NO KEY UPDATE', [
     organizationId,
@@ -159,13 +159,13 @@ async function writeSettings(client: PostgresClient, organizationId: string, set
   );
 }
 
-/** As the audit shows it: amounts in dollars. */
+/** The settings as the audit log shows them, with amounts in dollars. */
 function show({ fee, ...settings }: ByokSettings): string {
   const shownFee = fee?.kind === 'per_request' ? { ...fee, amount: formatUsdString(fee.amount) } : fee;
   return JSON.stringify({ ...settings, fee: shownFee });
 }
 
-/** null: the organization may use keys. */
+/** null: the organization may use own keys. */
 export function refuseDisabled(settings: ByokSettings | Refused): Refused | null {
   if (isRefused(settings)) return settings;
   return settings.enabled ? null : { refused: 'byok_disabled' };

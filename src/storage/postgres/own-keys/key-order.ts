@@ -12,7 +12,7 @@ import type { Postgres } from '../pool.ts';
 import { lockOrganization } from './byok-settings.ts';
 import { listOwnKeys } from './list-own-keys.ts';
 
-/** Every key of the kind must be named once, so that nobody's new key is put somewhere unseen. */
+/** Every key of the kind must be named once, so that a key that somebody has just added is not placed by accident. */
 export async function setKeyOrder(
   postgres: Postgres,
   actor: Actor,

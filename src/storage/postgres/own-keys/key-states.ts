@@ -1,4 +1,4 @@
-// Records what providers say of own keys: that they accept one, do not accept it, or that its account is spent.
+// Records what providers say about own keys: that they accept or refuse the key, or that its account has no credit.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
 import type { KeyVerdict, OwnKeyReference } from '../../../domain/own-keys/key-changes.ts';
@@ -7,7 +7,7 @@ import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
 import type { Postgres } from '../pool.ts';
 import { changeKeys, getOwnKey, readChanged } from './own-keys.ts';
 
-/** Records what a verification of this generation of the secret found. */
+/** Records the result of verifying a secret. `generation`: the secret's; a verdict on an older secret is ignored. */
 export async function recordVerdict(
   postgres: Postgres,
   actor: Actor,
@@ -33,7 +33,10 @@ const COOLED_DOWN = `UPDATE own_keys SET state = 'cooling_down', state_reason = 
    WHERE organization_id = $1 AND id = $2 AND fingerprint = $3 AND removed_at IS NULL
      AND (state IN ('active', 'unverified') OR state = 'cooling_down' AND state_until <= now())`;
 
-/** The account behind this secret is spent. Nobody waits for it, so no process is made to read its keys again. */
+/**
+ * Records that the account behind a secret has no credit. Gateways are not notified to read the organization's keys
+ * again, because no request waits for this.
+ */
 export async function coolOwnKeyDown(
   postgres: Postgres,
   actor: Actor,
@@ -51,7 +54,7 @@ export async function coolOwnKeyDown(
 
 const NO_CREDIT = 'the provider says that its account has no credit or quota left';
 
-/** A provider did not accept a key in a request, and is to be asked about it. False: that is known already. */
+/** Records that a provider refused a key in a request, so that the key is verified. False: this was known already. */
 export async function suspectOwnKey(postgres: Postgres, keyId: string): Promise<boolean> {
   const { rowCount } = await postgres.query(
     `UPDATE own_keys SET suspected_at = now()

@@ -1,21 +1,21 @@
-// Own keys about which their providers are to be asked: those that a request found refused, and, once an hour, those
-// that are known to be invalid, which recover by themselves when their provider accepts them again.
+// Finds the own keys that must be verified with their providers: keys that were refused in a request, and once an hour
+// invalid keys, which recover by themselves when their provider accepts them again.
 
 import type { OwnKeyReference } from '../../../domain/own-keys/key-changes.ts';
 import type { PostgresClient } from '../pool.ts';
 
-/** Gateways listen to it: keys are due. */
+/** Notifies gateways that keys are due for verification. */
 export const OWN_KEYS_DUE_CHANNEL = 'tollgate_own_keys_due';
 
 /**
- * Claimed keys are due again after the half minute, whoever claimed them may have died. It also bounds what a provider
- * is asked that accepts a key in the question and refuses it in requests.
+ * A claimed key is due again after half a minute, since the process that claimed it may have died. The half minute also
+ * bounds how often a provider is asked that accepts a key in a verification and refuses it in requests.
  */
 const DUE = `removed_at IS NULL AND state <> 'disabled'
   AND (suspected_at IS NOT NULL AND (checked_at IS NULL OR checked_at < now() - interval '30 seconds')
     OR state = 'invalid' AND checked_at < now() - interval '1 hour')`;
 
-/** Tells the gateways of keys that are due, and how many they are. */
+/** Notifies the gateways if keys are due. Returns how many are. */
 export async function announceKeysDue(postgres: PostgresClient): Promise<number> {
   const { rows } = await postgres.query<{ count: number }>(
     `WITH due AS MATERIALIZED (SELECT count(*)::integer AS count FROM own_keys WHERE ${DUE})
@@ -26,8 +26,9 @@ export async function announceKeysDue(postgres: PostgresClient): Promise<number>
 }
 
 /**
- * Keys that nobody else is asking about. The first of each organization come before anybody's second, and no
- * organization has more than its share: one whose providers do not answer would hold up the keys of all others.
+ * Claims due keys that no other process has claimed. The first key of each organization comes before any second one,
+ * and an organization gets at most `shareMax` keys. Otherwise, an organization whose providers do not answer would
+ * delay the keys of all others.
  */
 export async function claimKeysToCheck(
   postgres: PostgresClient,
@@ -49,7 +50,7 @@ export async function claimKeysToCheck(
   return rows.map(({ id, organization_id: organizationId }) => ({ organizationId, keyId: id }));
 }
 
-/** The provider was asked and has said nothing about the key: the key stays as it is. */
+/** Records a verification in which the provider said nothing about the key. The key's state stays as it is. */
 export async function recordNoVerdict(postgres: PostgresClient, { keyId }: OwnKeyReference): Promise<void> {
   await postgres.query('UPDATE own_keys SET checked_at = now(), suspected_at = NULL WHERE id = $1', [keyId]);
 }

@@ -10,7 +10,7 @@ import { OWN_KEY_COLUMNS, type OwnKeyRow, toOwnKey } from './own-key-rows.ts';
 const LISTED = `SELECT ${OWN_KEY_COLUMNS} FROM own_keys t
   WHERE t.organization_id = $1 AND t.removed_at IS NULL ORDER BY t.place DESC, t.position, t.id`;
 
-/** In the order in which they are tried, kinds mixed. */
+/** All own keys of an organization, of all kinds, in the order in which they are tried. */
 export async function listOwnKeys(postgres: PostgresClient, organizationId: string): Promise<readonly OwnKey[]> {
   const { rows } = await postgres.query<OwnKeyRow>(LISTED, [organizationId]);
   return rows.map(toOwnKey);
@@ -19,7 +19,7 @@ export async function listOwnKeys(postgres: PostgresClient, organizationId: stri
 const LISTED_PAGE = `SELECT ${OWN_KEY_COLUMNS}, ${PAGE_COLUMNS.replace('t.id, ', '')} FROM own_keys t
   WHERE ${PAGE_CONDITION} AND t.organization_id = $4 AND t.removed_at IS NULL ${PAGE_ORDER}`;
 
-/** In order of creation: by the order in which they are tried, whoever changes it would move keys past a reader. */
+/** In order of creation, because a change of the order in which keys are tried would move keys between pages. */
 export async function listOwnKeysByPage(
   postgres: PostgresClient,
   { organizationId, ...page }: PageParams & { readonly organizationId: string },

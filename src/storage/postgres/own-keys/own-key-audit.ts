@@ -1,4 +1,4 @@
-// The audit entries of own provider keys: what was changed, never a secret.
+// Writes the audit entries of own provider keys, without secrets.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
 import type { AuditAction } from '../../../domain/identity/audit-entry.ts';
@@ -16,7 +16,7 @@ export async function auditOwnKey(
   const key = after ?? before;
   if (key === null) return;
   const [shownBefore, shownAfter] = [plain(before), plain(after)];
-  // A verification that finds what was known already is no change.
+  // A verification that confirms the known state is not a change.
   if (action === 'own_key.state' && JSON.stringify(shownBefore) === JSON.stringify(shownAfter)) return;
   const target = { kind: 'own_key', id: key.id } as const;
   const change = { organizationId: key.organizationId, action, target, before: shownBefore, after: shownAfter };

@@ -1,4 +1,4 @@
-// Rows of own provider keys: how they are selected and become plain data.
+// Selects rows of own provider keys, and turns them into plain data.
 
 import type { KeyDestination } from '../../../domain/models/key-destination.ts';
 import type { KeyFallback, KeyPlace, KeyState, OwnKey } from '../../../domain/own-keys/own-key.ts';
@@ -75,7 +75,7 @@ export function toOwnKey(row: OwnKeyRow): OwnKey {
   };
 }
 
-/** The name to which a key's sealed secret is bound: no other organization, kind, key or generation opens it. */
+/** The name to which a key's sealed secret is bound. It opens for no other organization, kind, key or generation. */
 export function ownKeySecretName(
   { organizationId, kind, id }: Pick<OwnKey, 'organizationId' | 'kind' | 'id'>,
   generation: number,
@@ -83,7 +83,7 @@ export function ownKeySecretName(
   return `own key ${organizationId} ${kind} ${id} ${generation}`;
 }
 
-/** The same of the secret before a rotation, under the generation of the present one. */
+/** The same for the secret before a rotation. `generation` is that of the present secret. */
 export function previousSecretName(key: Pick<OwnKey, 'organizationId' | 'kind' | 'id'>, generation: number): string {
   return `${ownKeySecretName(key, generation)} previous`;
 }

@@ -1,5 +1,5 @@
-// What an organization's own provider keys were used for, from the ledger's records: each key with its requests,
-// tokens, what they are rated at and what the platform charged.
+// Sums up the use of an organization's own provider keys from the ledger: for each key its requests, tokens, rated cost
+// and what the platform charged.
 
 import { areUuids } from '../../../domain/identity/names.ts';
 import { picoUsd } from '../../../domain/money/pico-usd.ts';
@@ -21,7 +21,7 @@ interface UsageRow extends Record<string, unknown> {
   readonly last_used_ms: number | null;
 }
 
-/** Removed keys too, where they were used in that time. The answer of a token count is nothing that was used. */
+/** Includes removed keys that were used in the period. Requests to count tokens add no tokens, since they used none. */
 const USAGE = {
   name: 'own_key_usage',
   text: `
@@ -57,7 +57,7 @@ export async function readOwnKeyUsage(
   }));
 }
 
-/** Keys show when they were used last; told by what was posted in these last minutes. */
+/** Updates when keys were last used, from executions admitted in the last `minutes`. Returns how many keys changed. */
 export async function recordLastUses(postgres: Postgres, minutes: number): Promise<number> {
   const { rowCount } = await postgres.query(
     `UPDATE own_keys SET last_used_at = used.at

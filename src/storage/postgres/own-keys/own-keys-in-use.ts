@@ -1,5 +1,5 @@
-// Reads an organization's own provider keys for the data plane: all that can be used, with their secrets as they are
-// stored, sealed.
+// Reads an organization's own provider keys for the data plane: all that are not removed, with their sealed secrets,
+// which are opened on demand.
 
 import type { Price } from '../../../domain/models/price.ts';
 import type { ByokSettings } from '../../../domain/own-keys/byok-settings.ts';
@@ -12,9 +12,9 @@ import { listOwnPrices } from './own-prices.ts';
 
 interface OwnKeyInUse {
   readonly key: OwnKey;
-  /** null: it cannot be opened: it was sealed under another master key, or for another row. */
+  /** null: the secret was sealed under another master key or for another row, so it cannot be opened. */
   openSecret(): string | null;
-  /** The secret before a rotation, as long as it may be tried; null: there is none. */
+  /** The secret before a rotation, while its overlap lasts; null: there is none, or it cannot be opened. */
   openPreviousSecret(): string | null;
 }
 
@@ -42,7 +42,7 @@ export async function readOwnKeysInUse(
   { box, onUnreadable }: { readonly box: SecretBox; readonly onUnreadable: (keyId: string, fault: unknown) => void },
   organizationId: string,
 ): Promise<OwnKeysInUse> {
-  // A request waits for all three.
+  // A request waits for all three, so they run at the same time.
   const [{ rows }, prices, settings] = await Promise.all([
     postgres.query<SealedRow>(IN_USE, [organizationId]),
     listOwnPrices(postgres, organizationId),

@@ -1,5 +1,5 @@
-// Stores, finds, changes and removes organizations' own provider keys. A secret comes in and never goes out again but
-// to a provider.
+// Stores, finds, changes and removes organizations' own provider keys. A stored secret is never shown again. It is only
+// sent to its provider.
 
 import { createHmac, randomUUID } from 'node:crypto';
 import type { Actor } from '../../../domain/identity/actor.ts';
@@ -21,10 +21,10 @@ import { lockOrganization, readByokSettings, refuseDisabled } from './byok-setti
 import { auditOwnKey } from './own-key-audit.ts';
 import { OWN_KEY_COLUMNS, type OwnKeyRow, ownKeySecretName, previousSecretName, toOwnKey } from './own-key-rows.ts';
 
-/** What keys are sealed and recognized with. */
+/** The secrets of the installation that own keys are sealed and fingerprinted with. */
 export interface OwnKeySecrets {
   readonly box: SecretBox;
-  /** Under it secrets get their fingerprints. */
+  /** Key of the HMAC that gives secrets their fingerprints. */
   readonly pepper: Buffer;
 }
 
@@ -46,7 +46,7 @@ export async function getOwnKey(
   return rows[0] === undefined ? NOT_FOUND : toOwnKey(rows[0]);
 }
 
-/** A new key is tried after those that are there. */
+/** Adds a key, which is tried after the existing ones. */
 export async function createOwnKey(
   postgres: Postgres,
   secrets: OwnKeySecrets,
@@ -67,11 +67,14 @@ export async function createOwnKey(
   });
 }
 
-/** Within the transaction of a change. From the first key on its organization's requests look for own keys. */
+/**
+ * Must run in the transaction of a change. An organization's first key also notifies gateways, whose requests look for
+ * own keys only if there are any.
+ */
 export async function insertOwnKey(client: PostgresClient, secrets: OwnKeySecrets, made: NewOwnKey): Promise<OwnKey> {
   const { organizationId, secret } = made;
   const found = await client.query('SELECT FROM own_keys WHERE organization_id = $1 LIMIT 1', [organizationId]);
-  // Known beforehand, since the sealed secret is bound to it.
+  // The id is made here, because the sealed secret is bound to it.
   const id = randomUUID();
   const { rows } = await client.query<OwnKeyRow>(
     `INSERT INTO own_keys AS t (id, organization_id, kind, name, label, fingerprint, place, position, fallback,
@@ -109,7 +112,7 @@ export async function insertOwnKey(client: PostgresClient, secrets: OwnKeySecret
   return toOwnKey(rows[0] as OwnKeyRow);
 }
 
-/** `before` and `after` a change each is what a reader sees; the notification drops what processes remember. */
+/** Runs a change of an organization's own keys under its lock, and notifies gateways to read the keys again. */
 export async function changeKeys<T>(
   postgres: Postgres,
   organizationId: string,
@@ -124,7 +127,7 @@ export async function changeKeys<T>(
   });
 }
 
-/** null: the platform lets the organization have this key. */
+/** null: the platform allows the organization to have this key. */
 async function refuseNew(client: PostgresClient, { organizationId, kind }: NewOwnKey): Promise<Refused | null> {
   const settings = await readByokSettings(client, organizationId);
   const disabled = refuseDisabled(settings);
@@ -173,7 +176,7 @@ async function refuseNames(
   return null;
 }
 
-/** Each finds an id that is not the organization's. */
+/** Each statement finds an id that does not belong to the organization. */
 const AUDIENCE = {
   teams: `SELECT FROM unnest($2::uuid[]) AS wanted (id)
     WHERE NOT EXISTS (SELECT FROM teams t WHERE t.organization_id = $1 AND t.id = wanted.id) LIMIT 1`,
@@ -233,13 +236,13 @@ export async function updateOwnKey(
   });
 }
 
-/** One that is turned on again has to show first that its provider still accepts it. */
+/** A key that is turned on again is `unverified` until its provider has accepted it. */
 function stateAfter({ state }: OwnKey, isEnabled: boolean | undefined): OwnKey['state'] {
   if (isEnabled === false) return 'disabled';
   return isEnabled === true && state === 'disabled' ? 'unverified' : state;
 }
 
-/** Its ciphertext is erased; its name stays for the records of its requests. */
+/** Removes a key: erases its ciphertext, and keeps its name for the records of its requests. */
 export async function removeOwnKey(
   postgres: Postgres,
   actor: Actor,
@@ -263,7 +266,7 @@ export async function eraseOwnKey(client: PostgresClient, keyId: string): Promis
   );
 }
 
-/** Erases the secrets before a rotation whose overlap is over: nobody is called with them any more. */
+/** Erases previous secrets whose overlap is over. Returns how many. */
 export async function erasePreviousSecrets(postgres: PostgresClient): Promise<number> {
   const { rowCount } = await postgres.query(
     'UPDATE own_keys SET previous_sealed = NULL, previous_until = NULL WHERE previous_until <= now()',
@@ -271,7 +274,7 @@ export async function erasePreviousSecrets(postgres: PostgresClient): Promise<nu
   return rowCount;
 }
 
-/** The new secret is used at once. */
+/** Gives a key a new secret, which is used at once. */
 export async function rotateOwnKey(
   postgres: Postgres,
   secrets: OwnKeySecrets,
@@ -290,7 +293,10 @@ export async function rotateOwnKey(
   });
 }
 
-/** Within the transaction of a change. False: the present secret is to be kept for a while, and cannot be opened. */
+/**
+ * Must run in the transaction of a change. Returns false if the present secret should be kept for an overlap but cannot
+ * be opened.
+ */
 export async function replaceSecret(
   client: PostgresClient,
   { box, pepper }: OwnKeySecrets,
@@ -338,7 +344,7 @@ async function readSealed(client: PostgresClient, keyId: string): Promise<Sealed
   return rows[0] as Sealed;
 }
 
-/** The secret that was the present one, as the previous one of the next generation. */
+/** The present secret, sealed as the previous secret of the next generation. */
 function resealed(box: SecretBox, key: OwnKey, stored: Sealed, generation: number): Buffer | 'unreadable' {
   let secret: string;
   try {
@@ -349,7 +355,7 @@ function resealed(box: SecretBox, key: OwnKey, stored: Sealed, generation: numbe
   return box.seal(secret, previousSecretName(key, generation));
 }
 
-/** For a verification; `byok_encryption_unconfigured`: it was sealed under a master key that is not known here. */
+/** Opens a key's secret to verify it. `byok_encryption_unconfigured`: it is sealed under an unknown master key. */
 export async function openOwnKey(
   postgres: PostgresClient,
   { box }: Pick<OwnKeySecrets, 'box'>,
@@ -362,13 +368,13 @@ export async function openOwnKey(
     const secret = box.open(stored.secret_sealed, ownKeySecretName(key, stored.generation));
     return { key, secret, generation: stored.generation };
   } catch {
-    // Since it was found it may have been removed, and with it the ciphertext.
+    // The key may have been removed after it was found, and its ciphertext erased.
     const present = await getOwnKey(postgres, reference);
     return isRefused(present) ? present : { refused: 'byok_encryption_unconfigured' };
   }
 }
 
-/** The key as it is now: audited if it is another, and told to the organization's webhook where it matters. */
+/** Must end a change: reads the key again, writes the audit entry, and notifies the organization's webhook if due. */
 export async function readChanged(
   client: PostgresClient,
   actor: Actor,

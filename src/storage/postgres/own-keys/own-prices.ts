@@ -1,5 +1,5 @@
-// What models cost an organization at its own providers: stored in the words of the configuration file, by which
-// requests on its own keys are rated.
+// Stores what models cost an organization at its own providers. Requests on its own keys are rated by these prices,
+// which are stored in the terms of the configuration file.
 
 import {
   type PriceFields,
@@ -82,7 +82,7 @@ async function countOwnPrices(client: PostgresClient, organizationId: string): P
   return rows[0]?.count ?? 0;
 }
 
-/** Within the transaction of a change; a price that is the same stays. */
+/** Must run in the transaction of a change. An equal price keeps its version. */
 export async function storeOwnPrice(
   client: PostgresClient,
   { organizationId, model, fields }: { organizationId: string; model: string; fields: PriceFields },

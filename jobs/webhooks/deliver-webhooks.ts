@@ -132,7 +132,7 @@ export class WebhookDeliverer {
     settledAtMs,
     url,
     secretSealed,
-    told,
+    content,
   }: ClaimedDelivery): Promise<string | null> {
     let secret: string;
     try {
@@ -142,7 +142,9 @@ export class WebhookDeliverer {
     }
     const timestamp = new Date(settledAtMs).toISOString();
     const [type, data] =
-      'generation' in told ? ['generation.settled', renderGeneration(told.generation)] : [told.event, told.data];
+      'generation' in content
+        ? ['generation.settled', renderGeneration(content.generation)]
+        : [content.event, content.data];
     const body = `{"type":"${type}","timestamp":"${timestamp}","data":${data}}`;
     const timestampSeconds = Math.floor(this.options.clock.nowMs() / 1000);
     const headers = signWebhook(secret, { id: `msg_${executionId}`, timestampSeconds, body });

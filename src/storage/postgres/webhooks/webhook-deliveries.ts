@@ -1,6 +1,6 @@
-// The queue of webhook messages: claimed for an attempt, delivered, retried later, or given up. Posting
-// (post-executions.ts, epochs.ts) inserts rows in the transaction that makes the charge final, so at least one attempt
-// follows however often a process dies.
+// Stores the queue of webhook messages, which are claimed for an attempt, and then delivered, retried later or given
+// up. Posting (post-executions.ts, epochs.ts) inserts a message in the transaction that makes a charge final, so at
+// least one attempt follows however often a process dies.
 
 import type { CredentialEvent } from '../../../domain/webhooks/credential-event.ts';
 import type { Generation } from '../../../records/generation.ts';
@@ -21,7 +21,7 @@ const ANNOUNCE = `
 export const ANNOUNCE_SETTLED = ANNOUNCE.replaceAll('ended', 'settled');
 export const ANNOUNCE_RESOLVED = ANNOUNCE.replaceAll('ended', 'resolved');
 
-/** Within the transaction that changes an own key, so that the message and the state are both there or neither. */
+/** Must run in the transaction that changes an own key, so that the message is stored exactly if the change is. */
 export async function announceCredential(
   client: PostgresClient,
   organizationId: string,
@@ -35,7 +35,7 @@ export async function announceCredential(
 }
 
 export interface ClaimedDelivery {
-  /** The message's id: of an execution's it is the execution's. */
+  /** The id of the message, which is that of the execution if the message is about one. */
   readonly executionId: string;
   readonly organizationId: string;
   readonly settledAtMs: number;
@@ -43,8 +43,8 @@ export interface ClaimedDelivery {
   readonly attempt: number;
   readonly url: string;
   readonly secretSealed: Buffer;
-  /** What happened: an execution has come to its end, or an event, with its data in JSON. */
-  readonly told: { readonly generation: Generation } | { readonly event: string; readonly data: string };
+  /** The settled execution, or the name of another event with its data in JSON. */
+  readonly content: { readonly generation: Generation } | { readonly event: string; readonly data: string };
 }
 
 interface ClaimedRow extends GenerationRow {
@@ -109,7 +109,7 @@ export async function claimDeliveries(
     attempt: row.attempts,
     url: row.url,
     secretSealed: row.secret_sealed,
-    told: row.data === null ? { generation: toGeneration(row) } : { event: row.event, data: row.data },
+    content: row.data === null ? { generation: toGeneration(row) } : { event: row.event, data: row.data },
   }));
 }
 
@@ -132,8 +132,8 @@ export interface FailedDelivery {
 }
 
 /**
- * From the fifth failure in a row on the webhook is paused between attempts, up to a minute, so that one that is down
- * is not called for each message.
+ * Records a failed attempt. From the fifth failure in a row, the webhook is paused after each attempt, for up to a
+ * minute, so that an address that is down is not called for each message.
  */
 export async function deliveryFailed(
   postgres: PostgresClient,

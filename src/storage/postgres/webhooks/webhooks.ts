@@ -1,4 +1,4 @@
-// The webhooks of organizations: the address that is notified when a charge is final, and its secret.
+// Reads and sets the webhooks of organizations: the address that is notified when a charge is final, and its secret.
 // webhook-deliveries.ts has the messages.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
@@ -72,7 +72,7 @@ export async function setWebhook(
   });
 }
 
-/** `secret` null keeps the present secret. A webhook that was set again is tried at once. */
+/** `secret` null keeps the present secret. Pauses end, so that the new settings are tried at once. */
 async function storeWebhook(
   client: PostgresClient,
   box: SecretBox,
@@ -92,7 +92,7 @@ async function storeWebhook(
   );
 }
 
-/** Sets the webhook that a configuration file has, unless it is already so. */
+/** Sets the webhook of a configuration file, unless it is set already. */
 export async function applyWebhook(
   client: PostgresClient,
   box: SecretBox,
@@ -104,12 +104,12 @@ export async function applyWebhook(
   );
   const present = rows[0];
   const wanted = { ...configured, active: configured.active ?? present?.active ?? true };
-  const isSo =
+  const isUnchanged =
     present !== undefined &&
     present.url === wanted.url &&
     present.active === wanted.active &&
-    opens(box, wanted.organizationId, present.secret_sealed) === wanted.secret;
-  if (!isSo) await storeWebhook(client, box, wanted);
+    openSecret(box, wanted.organizationId, present.secret_sealed) === wanted.secret;
+  if (!isUnchanged) await storeWebhook(client, box, wanted);
 }
 
 export async function rotateWebhookSecret(
@@ -145,7 +145,7 @@ export async function removeWebhook(
   });
 }
 
-/** Messages that were given up are tried again, from the first attempt. */
+/** Queues messages that were given up again, beginning with the first attempt. */
 export async function redeliverWebhooks(
   postgres: Postgres,
   actor: Actor,
@@ -173,8 +173,8 @@ export function sealedFor(organizationId: string): string {
   return `webhook of ${organizationId}`;
 }
 
-/** null: it was sealed under another MASTER_KEY; the file's secret replaces it. */
-function opens(box: SecretBox, organizationId: string, sealed: Buffer): string | null {
+/** null: the secret was sealed under another MASTER_KEY, so the file's secret replaces it. */
+function openSecret(box: SecretBox, organizationId: string, sealed: Buffer): string | null {
   try {
     return box.open(sealed, sealedFor(organizationId));
   } catch {

@@ -95,7 +95,7 @@ export async function setAssignments(
   });
 }
 
-/** Names turned into ids; `ids` of the scopes whose policies are replaced. */
+/** Assignments with ids instead of names. `scopes`: those whose policies are replaced. */
 interface Resolved {
   readonly scopes: readonly AssignedScope[];
   readonly exceptedTeamIds: readonly string[] | null;
@@ -114,7 +114,7 @@ export async function resolveNames(
 ): Promise<Resolved | Refused> {
   const scopes: AssignedScope[] = [];
   const add = async (field: string, names: readonly string[], scope: Omit<AssignedScope, 'policyIds'>) => {
-    // The platform means its own: an organization must not be able to put another one of the name in its place.
+    // The platform assigns only its own policies, so that an organization's policy of the same name cannot replace one.
     const owner = setBy === 'platform' ? null : organizationId;
     const policyIds = await policyIdsOf(client, owner, field, names);
     if (isRefused(policyIds)) return policyIds;

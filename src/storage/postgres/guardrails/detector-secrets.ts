@@ -1,4 +1,4 @@
-// Stores the secrets of external detectors beside the versions of their policies: sealed, and each for one address.
+// Stores the secrets of external detectors of guardrail policies. Each secret is sealed and may be sent to one address.
 
 import type { GuardrailDefinition } from '../../../domain/guardrails/policy-definition.ts';
 import type { Refused } from '../../../domain/refusals/refused.ts';
@@ -6,7 +6,7 @@ import { invalid } from '../identity/change.ts';
 import type { PostgresClient } from '../pool.ts';
 import type { SecretBox } from '../secret-box.ts';
 
-/** One policy of which a version is stored; `newest`: that version, to whose detectors the stored secrets belong. */
+/** A stored policy. `newest`: its newest version, to whose detectors the stored secrets belong. */
 export interface SecretsOwner {
   readonly id: string;
   readonly newest: GuardrailDefinition | null;
@@ -15,8 +15,8 @@ export interface SecretsOwner {
 type Detectors = NonNullable<GuardrailDefinition['external']>;
 
 /**
- * A stored secret goes to the address that it was given for: whoever may change a policy does not get to read it. An
- * address is the scheme, host and port, as a provider's is.
+ * Refuses a definition that would send a stored secret to another address than it was given for. Otherwise, whoever may
+ * change a policy could read the secret. An address is scheme, host and port, as for providers.
  */
 export async function refuseMovedSecrets(
   client: PostgresClient,
@@ -72,7 +72,7 @@ function detectorsOf(definition: GuardrailDefinition | null): ReadonlyMap<string
   return new Map(Object.entries(definition?.external ?? {}));
 }
 
-/** Of one policy's detectors, by name. */
+/** The secrets of one policy's detectors, by the detector's name. */
 async function readSecrets(client: PostgresClient, box: SecretBox, policyId: string): Promise<Map<string, string>> {
   const { rows } = await client.query<{ detector: string; secret_sealed: Buffer }>(
     'SELECT detector, secret_sealed FROM guardrail_secrets WHERE policy_id = $1',

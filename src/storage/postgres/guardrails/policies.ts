@@ -29,7 +29,7 @@ const NEWEST = `guardrail_policies p JOIN LATERAL (${NEWEST_VERSION}) v ON true`
 /** The newest version of each policy that was not removed. */
 export const PRESENT_POLICIES = `SELECT ${POLICY_COLUMNS}, v.definition FROM ${NEWEST}
  WHERE v.definition IS NOT NULL`;
-/** What a list says of each; the definitions of a hundred policies would have many megabytes. */
+/** The columns of a list. Lists leave out definitions, since those of a hundred policies have many megabytes. */
 const LISTED_POLICIES = `SELECT ${POLICY_COLUMNS}, coalesce(d.mode, 'enforce') AS mode,
   coalesce(d.floor, false) AS is_floor, jsonb_array_length(d.rules) AS rule_count,
   (SELECT jsonb_agg(jsonb_build_object('id', rule -> 'id', 'action', rule -> 'action', 'stage', rule -> 'stage')
@@ -63,7 +63,7 @@ interface VersionRow extends Pick<NamedRow, 'version' | 'created_at_ms'> {
   readonly rule_count: number;
 }
 
-/** `organizationId` null: the platform's. */
+/** `organizationId` null: a policy of the platform. */
 export interface PolicyReference {
   readonly organizationId: string | null;
   readonly name: string;
@@ -75,7 +75,7 @@ export interface PutParams extends PolicyReference {
   readonly version: number | null;
 }
 
-/** The organization's own and the platform's, which it can be screened by as well. */
+/** The organization's own policies and the platform's, which can also screen the organization. */
 export async function listPolicies(
   postgres: PostgresClient,
   organizationId: string | null,
@@ -95,7 +95,7 @@ export async function listPolicies(
   }));
 }
 
-/** Of an organization its own, or else the platform's of this name. `version` null: the present one. */
+/** The organization's own policy of the name, or else the platform's. `version` null: the present version. */
 export async function getPolicy(
   postgres: PostgresClient,
   { version, ...reference }: PolicyReference & { readonly version: number | null },
@@ -112,7 +112,7 @@ export async function getPolicy(
   return { ...toStored(shown), versions: rows.map(toVersion) };
 }
 
-/** null: there was none, or it says that the policy was removed. */
+/** null: the version does not exist, or stands for the removal of the policy. */
 async function findVersion(client: PostgresClient, present: PolicyRow, version: number): Promise<PolicyRow | null> {
   if (version === present.version) return present;
   const { rows } = await client.query<Pick<PolicyRow, 'definition' | 'created_at_ms'>>(
@@ -171,7 +171,10 @@ async function refusePut(
   return (rows[0]?.count ?? 0) >= POLICIES_MAX ? conflict('name', `there are ${POLICIES_MAX} policies already`) : null;
 }
 
-/** Not the platform's of the same name. Whoever changes it at the same time waits, and then finds it as it became. */
+/**
+ * The policy of exactly this owner, locked until the end of the transaction; null: there is none. A concurrent change
+ * waits for the lock and then reads the new state.
+ */
 async function findOwn(client: PostgresClient, reference: PolicyReference): Promise<PolicyRow | null> {
   await lockPolicy(client, reference);
   const found = await findPresent(client, reference);
@@ -179,8 +182,8 @@ async function findOwn(client: PostgresClient, reference: PolicyReference): Prom
 }
 
 /**
- * A definition that differs from the newest version becomes the next one. A detector that comes without a secret keeps
- * its stored one, at the address that it has.
+ * Stores a definition as the next version, if it differs from the newest. A detector without a secret in the definition
+ * keeps its stored secret, if its address is unchanged.
  */
 export async function storePolicy(
   client: PostgresClient,
@@ -239,7 +242,7 @@ async function lockPolicy(client: PostgresClient, { organizationId, name }: Poli
   return rows[0]?.id ?? null;
 }
 
-/** A policy that somebody is screened by stays. */
+/** Refuses if the policy is assigned to an organization. */
 export async function removePolicy(
   postgres: Postgres,
   actor: Actor,

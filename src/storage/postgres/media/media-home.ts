@@ -1,5 +1,5 @@
-// Where the objects of this installation lie: registered by the first process that keeps files, so that a second
-// machine does not look for them on a disk of its own.
+// Records where the installation keeps uploaded files. The first process that keeps files registers the place, so that
+// a second machine does not use a disk of its own.
 
 import type { PostgresClient } from '../pool.ts';
 
@@ -9,14 +9,14 @@ export interface MediaHome {
   readonly place: string;
 }
 
-/** The home that is registered now: this one, unless there was another before. */
+/** Registers the home if none is registered. Returns the registered home, which may be another one. */
 export async function registerMediaHome(postgres: PostgresClient, { kind, place }: MediaHome): Promise<MediaHome> {
   await postgres.query('INSERT INTO media_home (kind, place) VALUES ($1, $2) ON CONFLICT DO NOTHING', [kind, place]);
   const { rows } = await postgres.query<MediaHome>('SELECT kind, place FROM media_home');
   return rows[0] ?? { kind, place };
 }
 
-/** From now on the objects lie here: the operator has moved them. */
+/** Registers a new home, after the operator has moved the files there. */
 export async function moveMediaHome(postgres: PostgresClient, { kind, place }: MediaHome): Promise<void> {
   await postgres.query(
     `INSERT INTO media_home (kind, place) VALUES ($1, $2)

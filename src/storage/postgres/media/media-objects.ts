@@ -1,4 +1,4 @@
-// Rows of uploaded files: found, listed and deleted. How they come to be is uploads.ts.
+// Finds, lists and deletes the rows of uploaded files. uploads.ts makes them.
 
 import type { Actor } from '../../../domain/identity/actor.ts';
 import { areUuids } from '../../../domain/identity/names.ts';
@@ -39,7 +39,7 @@ const FIND = {
   text: `SELECT ${MEDIA_COLUMNS} FROM media_objects t WHERE t.id = $1 AND t.organization_id = $2`,
 };
 
-/** null: the organization has none of this id. */
+/** null: the organization has no object with this id. */
 export async function findMediaObject(
   postgres: PostgresClient,
   id: string,
@@ -55,7 +55,7 @@ const FIND_PUBLIC = {
            SELECT FROM wallets w WHERE w.organization_id = t.organization_id AND w.user_id IS NULL AND w.frozen)`,
 };
 
-/** For whoever has its public address; null: nobody has it, or its organization is frozen. */
+/** Finds an object by its public address; null: it does not exist, or its organization is frozen. */
 export async function findPublicMediaObject(postgres: PostgresClient, id: string): Promise<MediaObject | null> {
   const { rows } = await postgres.query<MediaObjectRow>(FIND_PUBLIC, [id]);
   return rows[0] === undefined ? null : toMediaObject(rows[0]);
@@ -76,7 +76,7 @@ export async function listMediaObjects(
   );
 }
 
-/** From now on nobody finds it. Its bytes are removed by a job (media_removals). */
+/** Removes the row, so that nobody finds the object. The job retire-media removes the bytes (media_removals). */
 export async function removeMediaObject(
   postgres: Postgres,
   actor: Actor,
@@ -105,7 +105,7 @@ const RETIRE = `DELETE FROM media_objects t WHERE t.id IN (
     SELECT id FROM media_objects WHERE uploaded_at < $1 ORDER BY uploaded_at LIMIT $2 FOR UPDATE SKIP LOCKED
   ) RETURNING t.id, t.organization_id, t.bytes`;
 
-/** Deletes objects that were last uploaded before this time, at most so many at once. Returns how many. */
+/** Deletes at most `max` objects that were last uploaded before `before`. Returns how many. */
 export async function retireMediaObjects(postgres: Postgres, before: Date, max: number): Promise<number> {
   return postgres.transaction(async (client) => {
     const { rows } = await client.query<Pick<MediaObjectRow, 'id' | 'organization_id' | 'bytes'>>(RETIRE, [
@@ -120,7 +120,7 @@ export async function retireMediaObjects(postgres: Postgres, before: Date, max: 
   });
 }
 
-/** In order of organization, as everybody takes these locks. */
+/** Quotas are locked in order of organization, which every transaction keeps, so that none deadlocks. */
 async function releaseStored(
   client: PostgresClient,
   gone: readonly { readonly id: string; readonly organizationId: string; readonly bytes: number }[],

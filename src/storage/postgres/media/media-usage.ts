@@ -1,4 +1,4 @@
-// What organizations' files were used for, by day.
+// Counts uploads, downloads and stored bytes of organizations' files, by day.
 
 import { areUuids } from '../../../domain/identity/names.ts';
 import type { MediaUsage } from '../../../domain/media/media-usage.ts';
@@ -11,9 +11,9 @@ export interface ServedCount {
   readonly bytes: number;
 }
 
-/** By organization. */
+/** Adds downloads to the present day. `counts`: by organization. */
 export async function recordServed(postgres: PostgresClient, counts: ReadonlyMap<string, ServedCount>): Promise<void> {
-  // In one order, as every process takes these locks.
+  // Every process locks the rows in the same order, so that none deadlocks.
   const all = [...counts].sort(([one], [other]) => (one < other ? -1 : 1));
   await postgres.query(
     `INSERT INTO media_usage AS u (organization_id, day, downloads, served_bytes)
@@ -39,7 +39,7 @@ interface DayRow {
   readonly stored_bytes_max: string;
 }
 
-/** From the first to the last day, both of them included, each as 2026-11-25. */
+/** `from`, `to`: the first and the last day, both included, each as 2026-11-25. */
 export async function readMediaUsage(
   postgres: PostgresClient,
   { organizationId, from, to }: { readonly organizationId: string; readonly from: string; readonly to: string },

@@ -1,11 +1,11 @@
-// What the database knows of objects that nobody can ask for: uploads whose process died, rows that were deleted,
+// Finds what can be removed of uploaded files: reservations of uploads whose process died, bytes of deleted rows, and
 // objects that never got a row.
 
 import type { PostgresClient } from '../pool.ts';
 
 /**
- * Gives back what uploads had reserved that no process works on any more. Returns how many. Quotas are locked in order
- * of organization, as everybody takes these locks; what another process gives back right now is left to it.
+ * Gives back the reservations of uploads that no process works on any more. Returns how many. Quotas are locked in
+ * order of organization, which every transaction keeps. Rows that another process has locked are left to it.
  */
 export async function expireReservations(postgres: PostgresClient): Promise<number> {
   const { rows } = await postgres.query<{ expired: number }>(
@@ -38,7 +38,7 @@ export async function forgetRemovals(postgres: PostgresClient, ids: readonly str
   await postgres.query('DELETE FROM media_removals WHERE id = ANY($1::uuid[])', [ids]);
 }
 
-/** Which of these objects are nobody's: what has neither a row nor a reservation can get none any more. */
+/** Returns which of these ids have neither a row nor a reservation. Such an object can get neither any more. */
 export async function listUnowned(postgres: PostgresClient, ids: readonly string[]): Promise<readonly string[]> {
   const { rows } = await postgres.query<{ id: string }>(
     `SELECT id FROM unnest($1::uuid[]) AS found (id)
@@ -49,7 +49,7 @@ export async function listUnowned(postgres: PostgresClient, ids: readonly string
   return rows.map(({ id }) => id);
 }
 
-/** Ids of objects, in order, after this one and made before this time. */
+/** At most `max` ids of objects in ascending order, greater than `after` and created before `before`. */
 export async function listObjectIds(
   postgres: PostgresClient,
   { after, before, max }: { readonly after: string; readonly before: Date; readonly max: number },
@@ -61,7 +61,7 @@ export async function listObjectIds(
   return rows.map(({ id }) => id);
 }
 
-/** Notes what organizations have today, also of those that upload nothing today. */
+/** Records the stored bytes of each organization for today, also of those that upload nothing today. */
 export async function recordStored(postgres: PostgresClient): Promise<void> {
   await postgres.query(
     `INSERT INTO media_usage AS u (organization_id, day, stored_bytes_max)

@@ -1,5 +1,5 @@
-// An upload in the database: a part of the organization's quota is reserved before a byte is kept, and becomes the row
-// of an object, or is given back.
+// Tracks an upload in the database. A part of the organization's quota is reserved before a byte is kept. The
+// reservation becomes the row of an object, or is given back.
 //
 //   reserve ──► (bytes are received, synced, kept under the reservation's id) ──► finish: row, quota, reservation gone
 //      └──────► release: the reservation is gone, and what was kept under its id belongs to nobody
@@ -12,17 +12,17 @@ import type { Postgres, PostgresClient } from '../pool.ts';
 import { MEDIA_COLUMNS, type MediaObjectRow, toMediaObject } from './media-objects.ts';
 
 export interface ReserveParams {
-  /** Of the object to be. */
+  /** The id of the future object. */
   readonly id: string;
   readonly organizationId: string;
   /** The most that the file can have. */
   readonly bytes: number;
-  /** Of all files of the organization. */
+  /** The most bytes of all files of the organization. */
   readonly organizationBytesMax: number;
   readonly lifetimeMs: number;
 }
 
-/** What is free may change while the row is waited for: the condition and the amount are those of the locked row. */
+/** The free amount may change while this waits for the row, so it is computed from the locked row. */
 const RESERVE = {
   name: 'reserve_media',
   text: `WITH free AS (
@@ -40,7 +40,7 @@ const RESERVE = {
          RETURNING bytes`,
 };
 
-/** How many bytes the file may have, which is less than asked for when less is free; null: nothing is. */
+/** Returns how many bytes the file may have, which is less than `bytes` if less is free; null: nothing is free. */
 export async function reserveMedia(
   postgres: PostgresClient,
   { id, organizationId, bytes, organizationBytesMax, lifetimeMs }: ReserveParams,
@@ -65,7 +65,7 @@ const RELEASE = {
            FROM gone WHERE q.organization_id = gone.organization_id`,
 };
 
-/** Does nothing where it was released or finished already. */
+/** Gives a reservation back. Does nothing if it was released or finished already. */
 export async function releaseMedia(postgres: PostgresClient, id: string): Promise<void> {
   await postgres.query(RELEASE, [id]);
 }
@@ -77,13 +77,13 @@ export interface FinishParams {
   readonly file: ReceivedFile;
 }
 
-/** What became of an upload: the object, and whether the organization had these bytes already under its id. */
+/** `isDeduped`: the organization had these bytes already, and `object` is the earlier one. */
 export interface FinishedUpload {
   readonly object: MediaObject;
   readonly isDeduped: boolean;
 }
 
-/** An upload of bytes that the organization has; null: it has not, and the reservation stands. */
+/** Finishes an upload of bytes that the organization already has. null: it has them not, and the reservation stays. */
 export async function finishDuplicate(
   postgres: Postgres,
   { id, organizationId, file }: FinishParams,
@@ -106,7 +106,10 @@ export async function finishDuplicate(
   });
 }
 
-/** The object is kept under its id. null: the reservation has expired, and so has the right to keep it. */
+/**
+ * Finishes an upload whose bytes are kept under its id. null: the reservation has expired, so the object must not be
+ * kept.
+ */
 export async function finishUpload(postgres: Postgres, params: FinishParams): Promise<FinishedUpload | null> {
   const { id, organizationId, apiKeyId, file } = params;
   return postgres.transaction(async (client) => {

@@ -1,5 +1,5 @@
-// An organization as a caller: what its wallet pays for and which models it may use, without what its teams and keys
-// narrow further.
+// Reads an organization as a caller: its wallet and the models that it may use, without the narrower settings of its
+// teams and keys.
 
 import type { ScopedPrincipal } from '../../../domain/identity/principal.ts';
 import type { PostgresClient } from '../pool.ts';
@@ -27,7 +27,7 @@ export async function findOrganizationCaller(
   };
 }
 
-/** The allowed models, by organization, of those that may not use every model. */
+/** The allowed models by organization. Organizations that may use every model are left out. */
 export async function listAllowedModels(postgres: PostgresClient): Promise<Map<string, ReadonlySet<string>>> {
   const { rows } = await postgres.query<{ id: string; allowed_models: string[] }>(
     'SELECT id, allowed_models FROM organizations WHERE allowed_models IS NOT NULL',

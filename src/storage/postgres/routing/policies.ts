@@ -1,4 +1,4 @@
-// Stores routing policies in versions, and which organization routes by which policy.
+// Stores routing policies in versions, and the routing policy of each organization.
 
 import { entryOf } from '../../../domain/configuration/file-entries.ts';
 import type { Actor } from '../../../domain/identity/actor.ts';
@@ -26,12 +26,12 @@ interface VersionRow {
   readonly created_at_ms: number;
 }
 
-/** The version that says that the policy was removed. */
+/** A version that stands for the removal of the policy. */
 type RemovedRow = Omit<VersionRow, 'definition'> & { readonly definition: null };
 
 const VERSION_COLUMNS =
   'name, version, definition, floor(extract(epoch FROM created_at) * 1000)::double precision AS created_at_ms';
-/** A version without a definition says that the policy was removed. */
+/** The newest version of each policy that was not removed. A removal is a version without a definition. */
 const PRESENT = `SELECT * FROM (SELECT DISTINCT ON (name) ${VERSION_COLUMNS} FROM routing_policies
   ORDER BY name, version DESC) newest WHERE definition IS NOT NULL`;
 /** Old versions are kept for the records that name them; at most this many are shown. */
@@ -51,7 +51,7 @@ export async function loadRoutingTable(client: PostgresClient): Promise<RoutingT
   };
 }
 
-/** A definition that differs from the newest version becomes the next version. False: it is the same. */
+/** Stores a definition as the next version, if it differs from the newest. False: it is the same. */
 export async function putPolicyVersion(
   client: PostgresClient,
   name: string,
@@ -99,9 +99,9 @@ function toVersion({ version, definition, created_at_ms }: VersionRow): PolicyVe
 }
 
 /**
- * A definition with a mistake is `invalid`, by its first one. A model that the policy names already need not be active
- * any more: it is passed over, and may be active again. The same definition again changes nothing. Runs inside
- * changeCatalog.
+ * Stores a definition as the next version. A definition with mistakes is `invalid`, with the first mistake as reason. A
+ * model that the present version names may be inactive: requests pass over it, and it may become active again. The same
+ * definition again changes nothing. Must run inside changeCatalog.
  */
 export async function putPolicy(
   client: PostgresClient,
@@ -115,7 +115,7 @@ export async function putPolicy(
   return refused;
 }
 
-/** A policy that an organization routes by stays. Runs inside changeCatalog. */
+/** Refuses if an organization routes by the policy. Must run inside changeCatalog. */
 export async function removePolicy(client: PostgresClient, name: string): Promise<Refused | null> {
   const { rows } = await client.query<{ slug: string }>(
     'SELECT slug FROM organizations WHERE auto_routing_policy = $1 ORDER BY slug LIMIT 1',
@@ -180,8 +180,8 @@ export async function setOrganizationRouting(
 }
 
 /**
- * Whether a definition could serve an organization (null: any); null: it could. A model that it names need not be
- * active: requests pass over it.
+ * null: the definition could serve the organization; `organizationId` null: any organization. Its models may be
+ * inactive, since requests pass over inactive models.
  */
 export async function refuseDraft(
   client: PostgresClient,
@@ -237,7 +237,7 @@ function modelsNamedBy({ classifier, tiers }: PolicyDefinition): readonly string
   return [classifier.model, ...tiers.flatMap(({ models }) => models.map(({ id }) => id))];
 }
 
-/** The active models under each of their names, and others that are `named`; null: all. */
+/** The active models by each of their names, and inactive ones that are in `named`; null: all models. */
 export async function policyModels(
   client: PostgresClient,
   named: readonly string[] | null,

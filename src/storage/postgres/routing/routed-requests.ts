@@ -10,7 +10,7 @@ import type { PostgresClient } from '../pool.ts';
 
 interface Row {
   readonly id: string;
-  /** It has ended, and not by a refusal, behind which nothing is served or used. */
+  /** The request has ended and was not refused. A refused request was neither served nor used any tokens. */
   readonly was_served: boolean;
   readonly organization_id: string;
   readonly wallet_id: string | null;
@@ -33,13 +33,13 @@ const PAGE = `
     FROM generations WHERE id > $1 ORDER BY id LIMIT $2`;
 
 interface ReplayStart {
-  /** The id before the first one. */
+  /** The id before the first execution. */
   readonly after: string;
-  /** All executions of the time are behind it. */
+  /** All executions since the wanted time come after `after`. */
   readonly isWhole: boolean;
 }
 
-/** Where the last `executionsMax` executions since a time begin. */
+/** Finds where to begin, so that at most the last `executionsMax` executions since a time are read. */
 export async function findReplayStart(
   postgres: PostgresClient,
   { sinceMs, executionsMax }: { readonly sinceMs: number; readonly executionsMax: number },
@@ -52,15 +52,15 @@ export async function findReplayStart(
 }
 
 interface Wanted {
-  /** The id before the first one. */
+  /** The id before the first execution. */
   readonly after: string;
-  /** null: of all organizations. */
+  /** null: all organizations. */
   readonly organizationId: string | null;
-  /** Read, and decided, without a break. */
+  /** How many executions one statement reads. They are also decided without a break of the event loop. */
   readonly pageSize: number;
 }
 
-/** Routed requests that were served. */
+/** Yields the routed requests that were served, oldest first. */
 export async function* readRoutedRequests(
   postgres: PostgresClient,
   { after: first, organizationId, pageSize }: Wanted,
@@ -73,7 +73,7 @@ export async function* readRoutedRequests(
         yield toRequest(row, row.model_route);
     }
     const last = rows.at(-1);
-    // Requests that end meanwhile are not waited for: under load there would always be one more.
+    // A page that is not full is the last. Under load, there would always be one more new request to read.
     if (last === undefined || rows.length < pageSize) return;
     after = last.id;
   }

@@ -1,5 +1,5 @@
-// Stores the routes of human turns: the first process claims a turn, its route is decided once in the cluster, and
-// remembered for the turn's other requests and the next turn.
+// Stores the routes of human turns. The first process claims a turn and decides its route, once in the whole cluster.
+// The route is stored for the turn's other requests and for the next turn.
 
 import type { RouteDecision } from '../../../domain/routing/decide-route.ts';
 import type { TerminalRecord } from '../../../records/execution-record.ts';
@@ -12,27 +12,27 @@ export interface TurnName {
 
 export interface TurnClaim extends TurnName {
   readonly organizationId: string;
-  /** The turn before it, where the client's history shows that one; the likelier name first. */
+  /** Possible names of the previous turn, from the client's history, the likeliest first; empty: it shows none. */
   readonly previousTurns: readonly string[];
   readonly offersTools: boolean;
-  /** Hash of the system prompt's beginning. */
+  /** Hash of the beginning of the system prompt. */
   readonly instructions: string;
 }
 
-/** What is remembered of a conversation at one of its turns. */
+/** What is stored about a turn and the one before it. */
 export interface RememberedTurn {
   /** null: the turn is not decided yet. */
   readonly decision: RouteDecision | null;
   /** How long ago the turn was claimed, in milliseconds; null: it is not claimed. */
   readonly claimedAgoMs: number | null;
-  /** The turn before it that was decided. */
+  /** The previous turn, which was decided; null: none is known. */
   readonly previous: PreviousTurn | null;
 }
 
 export interface PreviousTurn {
   readonly turn: string;
   readonly decision: RouteDecision;
-  /** Input tokens of its largest request; null: not known yet. */
+  /** Input tokens of the turn's largest request; null: not known yet. */
   readonly inputTokens: number | null;
   readonly requestBytes: number | null;
 }
@@ -48,10 +48,10 @@ interface TurnRow {
 }
 
 /**
- * The previous turn is the one that the client's history shows; where it shows none, the latest that offered tools if
- * this one does, of those rather one with the same system prompt.
+ * The previous turn is the one that the client's history shows. If the history shows none, it is the latest earlier
+ * turn that offered tools exactly if this one does, preferably one with the same system prompt.
  *
- * A row that another transaction inserts at the same moment prevents our insert but is not visible yet: then the result
+ * A row that another transaction inserts at the same moment prevents our insert but is not visible yet. The result then
  * has neither `claimed` nor a decision.
  */
 const TURN = `
@@ -69,8 +69,8 @@ const TURN = `
     ) previous ON true`;
 
 /**
- * A request waits for each of these writes and no money depends on them, so the transaction does not wait for the disk.
- * A Postgres that crashes may forget the turns of its last moments, which are then decided again.
+ * A request waits for each of these writes, and no money depends on them, so the commit does not wait for the disk. If
+ * Postgres crashes, it may lose the turns of the last moments, which are then decided again.
  */
 const ASYNCHRONOUS_COMMIT = `(SELECT set_config('synchronous_commit', 'off', true)) AS asynchronous_commit`;
 
@@ -170,8 +170,8 @@ export async function releaseTurn(postgres: PostgresClient, { conversation, turn
 }
 
 /**
- * Remembers how large conversations were. It is part of the statement that posts executions (post-executions.ts), whose
- * seventh parameter is sizesAsJson.
+ * Stores how large the requests of turns were. This is a part of the statement that posts executions
+ * (post-executions.ts), whose seventh parameter is the result of sizesAsJson.
  */
 export const REMEMBER_SIZES = `
     UPDATE routing_turns AS stored SET input_tokens = record."inputTokens", request_bytes = record."requestBytes"
@@ -185,7 +185,7 @@ export function sizesAsJson(terminals: readonly TerminalRecord[]): string {
   const largest = new Map<string, { conversation: string; turn: string; inputTokens: number; requestBytes: number }>();
   for (const { route, usage, usageSource, api, requestBytes } of terminals) {
     const inputTokens = usage?.inputTokens ?? null;
-    // A token count is no turn of the conversation, and our own counts lack attachments.
+    // A request to count tokens is not a turn of the conversation, and our own counts leave out attachments.
     if (
       route?.conversation === undefined ||
       route.turn === undefined ||

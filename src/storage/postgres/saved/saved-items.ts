@@ -1,12 +1,12 @@
-// Items of saved responses (spec 4.2): who owns them, and which provider stores them. Another organization's or payer's
-// item is not found.
+// Stores which provider keeps the items of saved responses (spec 4.2), and who owns them. An item of another
+// organization or payer is not found.
 
 import { isKeptItemId } from '../../../domain/stored-objects/kept-ids.ts';
 import type { PostgresClient } from '../pool.ts';
 
 export interface SavedItem {
   readonly provider: string;
-  /** The organization's own key in whose account it is; null: in the operator's. */
+  /** The organization's own key in whose account the item is; null: it is in the operator's account. */
   readonly ownKeyId: string | null;
   readonly responseId: string;
   /** Output tokens of the whole response; null where they are unknown. */
@@ -21,7 +21,7 @@ interface SavedItemRow {
   readonly output_tokens: string | null;
 }
 
-/** Part of the statement that posts executions; it uses the same parameter as SAVE_RESPONSES. */
+/** A part of the statement that posts executions. It uses the same parameter as SAVE_RESPONSES. */
 export const SAVE_ITEMS = `
     INSERT INTO saved_items AS stored (organization_id, item_id, wallet_id, provider, own_key_id, response_id,
       execution_id, output_tokens, created_at)
@@ -41,7 +41,7 @@ export const SAVE_ITEMS = `
       WHERE stored.execution_id < excluded.execution_id`;
 
 /**
- * `walletId` is the payer's, null in an organization that is not billed. An id is found once its execution was posted.
+ * `walletId`: the payer's; null in an organization that is not billed. An item is found once its execution was posted.
  */
 export async function findSavedItems(
   postgres: PostgresClient,

@@ -1,5 +1,5 @@
-// Saved responses (spec 4.2): who owns them, and which provider stores them. Another organization's or payer's response
-// is not found.
+// Stores which provider keeps saved responses (spec 4.2), and who owns them. A response of another organization or
+// payer is not found.
 
 import { isKeptItemId, isKeptResponseId, KEPT_ITEMS_MAX } from '../../../domain/stored-objects/kept-ids.ts';
 import type { TerminalRecord } from '../../../records/execution-record.ts';
@@ -7,7 +7,7 @@ import type { PostgresClient } from '../pool.ts';
 
 export interface SavedResponse {
   readonly provider: string;
-  /** The organization's own key in whose account it is; null: in the operator's. */
+  /** The organization's own key in whose account the response is; null: it is in the operator's account. */
   readonly ownKeyId: string | null;
   /** The public id of the model that served. */
   readonly model: string;
@@ -27,8 +27,9 @@ interface SavedResponseRow {
 }
 
 /**
- * Part of the statement that posts executions (post-executions.ts), whose sixth parameter is savedAsJson. If a provider
- * gives an id twice, the newest execution keeps it; execution ids are UUIDv7, so a greater id is newer.
+ * A part of the statement that posts executions (post-executions.ts), whose sixth parameter is the result of
+ * savedAsJson. If a provider gives an id twice, the newest execution keeps it. Execution ids are UUIDv7, so a greater
+ * id is newer.
  */
 export const SAVE_RESPONSES = `
     INSERT INTO saved_responses AS stored
@@ -63,8 +64,8 @@ export function savedAsJson(terminals: readonly TerminalRecord[]): string {
 }
 
 /**
- * Only the fields that the statement reads: a record has labels of clients, which may contain characters that Postgres
- * refuses.
+ * Keeps only the fields that the statement reads. The labels of clients in a record may contain characters that
+ * Postgres refuses.
  */
 function toColumns(record: TerminalRecord): Record<string, unknown> {
   const { organizationId, responseId, walletId, provider, model, providerModel, id, usage, endedAtMs } = record;
@@ -89,7 +90,8 @@ function toColumns(record: TerminalRecord): Record<string, unknown> {
 }
 
 /**
- * `walletId` is the payer's, null in an organization that is not billed. An id is found once its execution was posted.
+ * `walletId`: the payer's; null in an organization that is not billed. A response is found once its execution was
+ * posted.
  */
 export async function findSavedResponse(
   postgres: PostgresClient,

@@ -13,7 +13,7 @@ const IDLE_LIMIT = '20s';
 export async function holdingAdvisoryLock<T>(postgres: Postgres, lock: number, work: () => Promise<T>): Promise<T> {
   let isBegun = false;
   return postgres.transaction(async (client) => {
-    // A transaction whose connection has ended is begun anew, and what was done within it is not undone with it.
+    // `transaction` begins anew after its connection has ended. The work is outside the database and would run twice.
     if (isBegun) throw new Error('the connection that held the lock ended before the work did');
     await client.query(`SET LOCAL idle_in_transaction_session_timeout = '${IDLE_LIMIT}'`);
     await client.query('SELECT pg_advisory_xact_lock($1)', [lock]);

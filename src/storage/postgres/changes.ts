@@ -1,5 +1,5 @@
-// The notifications that every process gets when identities or the catalog change; Postgres delivers them when the
-// transaction commits.
+// The notifications that every process gets when identities, the catalog, guardrails or own keys change. Postgres
+// delivers them when the transaction commits.
 
 import type { PostgresClient } from './pool.ts';
 
@@ -13,8 +13,8 @@ const OWN_KEYS = 'byok:';
 /**
  * `catalog`: the catalog has a new version. `guardrailsOf`: guardrail policies or assignments of an organization have
  * changed; null: those of the platform. `id`: credentials under this id must be looked up again. `ownKeysOf`: the own
- * provider keys of this organization, or its settings for them, are others. null: a notification that this version does
- * not know.
+ * provider keys of this organization, its settings for them or its prices have changed. null: a notification that this
+ * version does not know.
  */
 export type Change =
   | { readonly catalog: true }

@@ -1,5 +1,5 @@
-// The secrets that a process works with beside the master key. They were derived from the installation's first master
-// key once, and are stored encrypted since: so another master key can take that one's place.
+// Opens the secrets that a process needs besides the master key. They were derived once from the installation's first
+// master key and have been stored encrypted since, so that another master key can replace that one.
 
 import { deriveDelegationKey } from '../../domain/identity/delegation-token.ts';
 import { derivePepper } from '../../domain/identity/key-hash.ts';
@@ -8,13 +8,13 @@ import { createSecretBox, type MasterKeys, OtherMasterKey, type SecretBox } from
 
 export interface InstallationSecrets {
   readonly box: SecretBox;
-  /** Under it credentials are hashed. */
+  /** Key of the HMAC with which credentials are hashed. */
   readonly pepper: Buffer;
-  /** Signs what gateways ask of jobs, where no DELEGATION_KEY is given. */
+  /** Signs the report requests of gateways to jobs, unless DELEGATION_KEY is given. */
   readonly delegationKey: Buffer;
 }
 
-/** The names of the settings are those of the configuration, which has more. */
+/** The part of the configuration with the master keys. */
 export interface ConfiguredMasterKeys {
   readonly masterKey: Buffer;
   readonly previousMasterKeys: readonly Buffer[];
@@ -24,7 +24,7 @@ export function masterKeysOf({ masterKey, previousMasterKeys }: ConfiguredMaster
   return { current: masterKey, previous: previousMasterKeys };
 }
 
-/** Throws where they are stored under a master key that is not among these. */
+/** Throws OtherMasterKey if the secrets are stored under a master key that is not among the configured ones. */
 export async function openInstallationSecrets(
   postgres: PostgresClient,
   configured: ConfiguredMasterKeys,
@@ -71,7 +71,7 @@ async function readStored(postgres: PostgresClient): Promise<Stored | null> {
   return rows.length === 0 ? null : new Map(rows.map(({ name, sealed }) => [name, sealed]));
 }
 
-/** What was derived so far; of several master keys the oldest is the one that it was derived from. */
+/** Stores the secrets. They are derived from the oldest configured master key, from which they were always derived. */
 async function storeFirst(postgres: PostgresClient, box: SecretBox, keys: MasterKeys): Promise<Stored> {
   const first = keys.previous.at(-1) ?? keys.current;
   const seal = (name: Name, secret: Buffer): Buffer =>

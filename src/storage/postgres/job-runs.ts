@@ -28,7 +28,7 @@ export async function requestJobRun(postgres: PostgresClient, name: JobName): Pr
   return rows[0]?.id ?? '';
 }
 
-/** The same for a person, in the audit log. */
+/** The same on behalf of a person, with an audit entry. */
 export async function requestAuditedRun(postgres: Postgres, actor: Actor, name: JobName): Promise<string> {
   return postgres.transaction(async (client) => {
     const { rows } = await client.query<{ id: string }>(REQUEST, [name]);
@@ -60,8 +60,8 @@ export async function claimRequestedRun(
 }
 
 /**
- * Withdraws a requested run that nobody took, so that it does not run after nobody waits for it any more. False when a
- * process has it.
+ * Withdraws a requested run, so that it does not run when nobody waits for it any more. False: a process has taken it
+ * already.
  */
 export async function withdrawJobRun(postgres: PostgresClient, id: string): Promise<boolean> {
   const { rowCount } = await postgres.query(`DELETE FROM job_runs WHERE id = $1 AND machine = ''`, [id]);

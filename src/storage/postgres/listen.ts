@@ -1,5 +1,5 @@
-// A connection that listens for notifications and passes them to handlers by channel. When it breaks it is replaced,
-// with growing delays.
+// Listens for notifications and passes them to handlers by channel. A broken connection is replaced, after growing
+// delays.
 
 import { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -29,7 +29,7 @@ const BACKOFF_MAX_MS = 5_000;
 /** A connection whose other end vanished silently reports nothing, so it is tested now and then. */
 const HEARTBEAT_MS = 15_000;
 const ANSWER_TIMEOUT_MS = 10_000;
-/** One whose other end is silent would never hear that it has ended. */
+/** A connection whose other end is silent would otherwise wait for ever for its end. */
 const END_TIMEOUT_MS = 1_000;
 
 export function createListener(options: ListenerOptions): Listener {
@@ -85,7 +85,7 @@ async function listenOnce(options: ListenerOptions, closed: AbortSignal, onListe
     client.once('error', reject);
     client.once('end', () => reject(new Error('Postgres closed the connection')));
   });
-  broken.catch(() => {}); // may come when nobody waits any more
+  broken.catch(() => {}); // `broken` may reject when nobody awaits it any more
   client.on('error', () => {}); // later errors of the same connection
   client.on('notification', ({ channel, payload }) => options.channels[channel]?.(payload ?? ''));
   try {

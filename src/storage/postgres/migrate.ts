@@ -1,5 +1,5 @@
 // Migrates a database to the schema of this version: numbered SQL files, each applied once, in order, in its own
-// transaction. jobs does it, beside gateways that serve.
+// transaction. jobs runs the migrations while gateways serve.
 
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -23,11 +23,11 @@ const LOCK_WAIT_MS = 600_000;
 const DIRECTORY = path.join(import.meta.dirname, '../../../deploy/postgres');
 const FILE_NAME = /^(\d{4})-([a-z0-9-]+)\.sql$/;
 
-/** An index of a large table takes its time. */
+/** Building an index of a large table takes long. */
 const STATEMENT_TIMEOUT_MS = 600_000;
 /**
- * How long a change of a table waits for who reads it. Whoever comes after waits behind it, gateways too, whose limit
- * for a statement is longer; it is tried again.
+ * How long a migration waits for the lock of a table. Later statements of gateways queue behind it, so this must be
+ * shorter than their time limit. After a timeout the migration is tried again.
  */
 const LOCK_TIMEOUT_MS = 1_000;
 
@@ -66,7 +66,7 @@ export async function migratePostgres(postgres: Postgres, directory: string): Pr
   return applied;
 }
 
-/** Throws SchemaMismatch where this version does not fit the database: for what uses it without migrating it. */
+/** Throws SchemaMismatch if this version cannot run on the schema. For processes that do not migrate it themselves. */
 export async function refuseUnfitSchema(postgres: PostgresClient): Promise<void> {
   const migrations = readMigrations(DIRECTORY);
   const applied = await readApplied(postgres);
@@ -78,7 +78,7 @@ interface Applied extends AppliedMigration {
   readonly checksum: string;
 }
 
-/** In their order; versions before 0046 did not write what a migration needs. */
+/** The applied migrations in order. Before migration 0046 the table had no column `needs`. */
 async function readApplied(client: PostgresClient): Promise<Applied[]> {
   const { rows } = await client.query<{ is_there: boolean }>(
     `SELECT to_regclass('applied_migrations') IS NOT NULL AS is_there`,
@@ -91,7 +91,7 @@ async function readApplied(client: PostgresClient): Promise<Applied[]> {
   return applied.rows;
 }
 
-/** Nothing is missing, and nothing is other than it was applied. */
+/** Whether all migrations are applied and unchanged. */
 async function isMigrated(client: PostgresClient, migrations: readonly Migration[]): Promise<boolean> {
   const applied = await readApplied(client);
   refuseLeftBehind('Postgres', applied, migrations.at(-1));
@@ -125,7 +125,7 @@ async function applyMigration(client: PostgresClient, migration: Migration): Pro
 
 /**
  * Runs `work` in a transaction that holds the migration lock. It polls for the lock, because a statement that waited in
- * Postgres would hit its time limit; work that a table was too busy for is tried again.
+ * Postgres would hit its time limit. If a table is busy, the work is tried again.
  */
 async function underLock<T>(postgres: Postgres, work: (client: PostgresClient) => Promise<T>): Promise<T> {
   let waitedMs = 0;

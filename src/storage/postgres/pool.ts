@@ -7,7 +7,7 @@ import { CommitUnanswered, StoreAway } from '../../platform/store-away.ts';
 import { StoreBusy } from '../../platform/store-busy.ts';
 import { ENDED_SQLSTATE, isUnreachable } from './unreachable.ts';
 
-/** A statement as text; with a name, each connection prepares it once, which pays for the few that run all the time. */
+/** A statement. One with a name is prepared once on each connection, which pays for the few that run all the time. */
 export type Statement = string | { readonly name: string; readonly text: string };
 
 /** Runs statements: the pool, or one connection inside a transaction. */
@@ -34,8 +34,8 @@ const STATEMENT_TIMEOUT_MS = 30_000;
 const LOCK_TIMEOUT_PART = 0.6;
 const LOCK_TIMEOUT_MS_MAX = 10_000;
 /**
- * Ends the transaction of a process that stands still with rows locked that others wait for. No transaction of ours
- * thinks that long.
+ * Ends the transaction of a process that stands still while others wait for its locked rows. No transaction of ours is
+ * idle for this long.
  */
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 2_000;
 const IDLE_CONNECTION_TIMEOUT_MS = 60_000;
@@ -54,7 +54,7 @@ export function createPostgres(options: {
   url: string;
   log: Log;
   max?: number;
-  /** So many stay open however long nobody asks: the first statement of a new one takes far longer. */
+  /** How many idle connections stay open. The first statement of a new connection takes far longer. */
   kept?: number;
   statementTimeoutMs?: number;
   idleTimeoutMs?: number;
@@ -96,12 +96,12 @@ async function run<Row extends object>(
     const result = await executor.query<Row>({ ...query, values: values as unknown[] });
     return { rows: result.rows, rowCount: result.rowCount ?? 0, command: result.command };
   } catch (error) {
-    throw tellApart(error);
+    throw classifyError(error);
   }
 }
 
-/** Whoever asks Postgres learns here, and nowhere else, whether it is busy or away; all other faults are bugs. */
-function tellApart(error: unknown): unknown {
+/** The only place that decides whether an error means that Postgres is busy or away. All other errors are bugs. */
+function classifyError(error: unknown): unknown {
   const { code } = error as { code?: unknown };
   if (typeof code === 'string' && BUSY_SQLSTATES.has(code)) return new StoreBusy(code, error);
   return isUnreachable(error) ? new StoreAway(error) : error;
@@ -116,7 +116,7 @@ async function runTransaction<T>(pool: pg.Pool, work: (client: PostgresClient) =
     } catch (error) {
       const { code } = error as { code?: string };
       const mustRetry = code !== undefined && RETRIED_SQLSTATES.has(code);
-      // A process that stood still while it had rows locked finds its connection ended: once, not each time.
+      // The server ends the connection of a process that stood still in a transaction. One such loss is retried.
       if (attempts === TRANSACTION_ATTEMPTS_MAX || !(mustRetry || (attempt.isLost && !wasLost))) throw error;
       wasLost ||= attempt.isLost;
     }
@@ -127,16 +127,16 @@ async function connect(pool: pg.Pool): Promise<pg.PoolClient> {
   try {
     return await pool.connect();
   } catch (error) {
-    throw tellApart(error);
+    throw classifyError(error);
   }
 }
 
 class TransactionAttempt {
-  /** The connection ended before it could have been committed: nothing was done. */
+  /** The connection ended before the transaction could have been committed, so nothing was done. */
   isLost = false;
   /**
-   * A fault that was not the server's answer, or the answer of one that cannot be used, such as a standby: the
-   * connection is not trusted after it, not even to roll back.
+   * A fault of the connection, or the answer of a server that cannot be used, such as a standby. After it the
+   * connection is not used again, not even to roll back.
    */
   private broken: Error | undefined;
 
@@ -146,14 +146,14 @@ class TransactionAttempt {
     try {
       await query('BEGIN');
       const result = await work({ query });
-      // Postgres ends the time limit of a statement before it commits, so only that of locks bounds this: to notify
-      // takes one of the whole server. Who waited for it in vain has done nothing.
+      // Postgres ends a statement's time limit before it commits, so only the lock timeout bounds a commit that waits:
+      // a transaction with notifications takes a lock of the whole server. A commit that times out has done nothing.
       const { command } = await this.commit(connection);
-      // Where `work` went on after a failed statement, Postgres answers COMMIT with ROLLBACK, and no error.
+      // If `work` went on after a failed statement, Postgres answers COMMIT with ROLLBACK and without an error.
       if (command !== 'COMMIT') throw new Error('a transaction was to be committed in which a statement had failed');
       return result;
     } catch (error) {
-      // A server that does not answer would be waited for once more.
+      // Without this condition, a rollback would wait once more for a server that does not answer.
       if (this.broken === undefined)
         await connection.query('ROLLBACK').catch((rollbackError: Error) => {
           this.broken = rollbackError;
@@ -172,7 +172,7 @@ class TransactionAttempt {
     }
   }
 
-  /** `proves`: whether a fault says that the transaction was not committed, since its connection had ended. */
+  /** Notes the fault of a statement. `proves`: whether the fault proves that the transaction was not committed. */
   private async noteFault<T>(running: Promise<T>, proves: (fault: unknown) => boolean): Promise<T> {
     try {
       return await running;
@@ -185,19 +185,19 @@ class TransactionAttempt {
   }
 }
 
-/** The driver's words for an answer that did not come in time, and for a connection that ended before a statement. */
+/** The driver's messages for a late answer, and for a connection that ended before a statement. */
 const UNANSWERED = 'Query read timeout';
 const NOT_QUERYABLE = 'is not queryable';
 
 function isConnectionLost(fault: unknown): boolean {
   if (fault instanceof pg.DatabaseError)
     return fault.code === IDLE_IN_TRANSACTION || ENDED_SQLSTATE.test(fault.code ?? '');
-  // A value that cannot be written is a bug of ours. All else that the driver says is about the connection.
+  // A value that cannot be written is a bug of ours. All other errors of the driver are about the connection.
   if (fault instanceof TypeError || fault instanceof RangeError) return false;
   return !(fault instanceof Error) || fault.message !== UNANSWERED;
 }
 
-/** The server ended the connection before it read the commit, if that was sent at all. */
+/** Whether the fault proves that the server ended the connection before it read the commit. */
 function isUncommitted(fault: unknown): boolean {
   if (fault instanceof pg.DatabaseError) return fault.code === IDLE_IN_TRANSACTION;
   if (!(fault instanceof Error)) return false;

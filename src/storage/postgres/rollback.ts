@@ -1,8 +1,8 @@
-// Transactions that can end with a result and without a change: a dry run, a refusal that comes after a write.
+// Runs transactions that can end with a result and without a change: for dry runs, and for refusals after a write.
 
 import type { Postgres, PostgresClient } from './pool.ts';
 
-/** Ends the transaction without a change, and with this result. */
+/** Rolls the transaction back, and makes `result` the result of `transactionOrRollback`. */
 export type RollBack<T> = (result: T) => never;
 
 export async function transactionOrRollback<T>(

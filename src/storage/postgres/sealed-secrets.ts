@@ -1,5 +1,5 @@
-// Every secret that is stored encrypted, in one table: by it they are counted by master key, and moved to another one
-// while everything serves.
+// Has the table of all columns with encrypted secrets. By this table, secrets are counted by master key, and are moved
+// to another master key while gateways serve.
 
 import { providerSecretName } from './catalog/catalog-store.ts';
 import { tokenSecretName } from './catalog/provider-tokens.ts';
@@ -14,16 +14,16 @@ interface SealedColumn {
   readonly words: string;
   readonly table: string;
   readonly column: string;
-  /** The column that tells its rows apart, as text. */
+  /** SQL that identifies a row of the table, as text. */
   readonly id: string;
-  /** What the name is made of to which a secret is bound. */
+  /** SQL of the array from which `bindTo` makes the name that the secret is bound to. */
   readonly bound: string;
   readonly bindTo: (bound: readonly string[]) => string;
-  /** What else is known by the stored bytes: of the row $1, which were $2 and are $3 now. */
+  /** A statement that updates data derived from the stored bytes. $1: the row; $2: the old bytes; $3: the new ones. */
   readonly follow?: string;
 }
 
-/** Names of tables and columns are parts of statements: nothing here comes from outside. */
+/** Names of tables and columns become parts of statements, so they must all be constants. */
 const SEALED: readonly SealedColumn[] = [
   {
     words: 'secrets of the installation',
@@ -40,7 +40,8 @@ const SEALED: readonly SealedColumn[] = [
     id: 'id',
     bound: 'ARRAY[id]',
     bindTo: ([id = '']) => providerSecretName(id),
-    // A token is known by what it was made from: it is not obtained anew for a key that is the same.
+    // A token is stored with a hash of what it was made from. The hash follows the sealed bytes, so that the token of
+    // an unchanged secret is not obtained anew.
     follow: `UPDATE provider_tokens t
         SET made_from = CASE WHEN t.made_from = md5($2::bytea::text || (p.requests->>'token'))
               THEN md5($3::bytea::text || (p.requests->>'token')) ELSE t.made_from END,
@@ -103,7 +104,7 @@ export interface SealedCount {
   readonly count: number;
 }
 
-/** By what they are and by the id of the master key that they are stored under. */
+/** Counts secrets by kind and by the id of the master key that they are stored under. */
 export async function countSealedSecrets(postgres: PostgresClient): Promise<readonly SealedCount[]> {
   const counts: SealedCount[] = [];
   for (const { words, table: TABLE, column: COLUMN } of SEALED) {
@@ -111,7 +112,7 @@ export async function countSealedSecrets(postgres: PostgresClient): Promise<read
       `SELECT substring(${COLUMN} FROM 1 FOR 9) AS head, count(*)::integer AS count FROM ${TABLE}
         WHERE ${COLUMN} IS NOT NULL GROUP BY 1 ORDER BY 1`,
     );
-    // Of two formats under one key.
+    // Secrets of both formats can be stored under one key.
     const byKey = Map.groupBy(rows, ({ head }) => keyIdOf(head));
     for (const [keyId, ofKey] of byKey)
       counts.push({ words, keyId, count: ofKey.reduce((sum, { count }) => sum + count, 0) });
@@ -121,13 +122,13 @@ export async function countSealedSecrets(postgres: PostgresClient): Promise<read
 
 export interface Rewrapped {
   readonly rewrapped: number;
-  /** Stored under a master key that is not known here, or damaged. */
+  /** Secrets that are damaged, or stored under a master key that is not known here. */
   readonly unreadable: number;
 }
 
 const BATCH_MAX = 500;
 
-/** Moves every secret to the current master key. A secret that is changed meanwhile is left to the next run. */
+/** Moves every secret to the current master key. The next run moves secrets that are changed meanwhile. */
 export async function rewrapSecrets(postgres: Postgres, box: SecretBox): Promise<Rewrapped> {
   let [rewrapped, unreadable] = [0, 0];
   for (const sealed of SEALED) {
@@ -152,7 +153,7 @@ interface SealedRow extends Record<string, unknown> {
   readonly sealed: Buffer;
 }
 
-/** Those under another master key, and those of the first format, which have no data key. */
+/** Reads secrets under another master key, and those of the first format, which have no data key. */
 async function readBatch(
   postgres: PostgresClient,
   { table: TABLE, column: COLUMN, id: ID, bound: BOUND }: SealedColumn,

@@ -3,7 +3,7 @@
 
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
 
-/** What seals is the current key; what was sealed under a previous one still opens. */
+/** The current key seals and opens. Previous keys only open. */
 export interface MasterKeys {
   readonly current: Buffer;
   readonly previous: readonly Buffer[];
@@ -15,12 +15,12 @@ export interface SecretBox {
    * to another row.
    */
   seal(secret: string, bindTo: string): Buffer;
-  /** Throws when it was sealed under a master key that is not known, for another record, or was changed. */
+  /** Throws OtherMasterKey if the master key is unknown, or an Error if the bytes are damaged or of another record. */
   open(sealed: Buffer, bindTo: string): string;
   /**
-   * The same secret under the current master key; null: it is already. Only its data key is opened, so the secret does
-   * not come into the memory of whoever moves it, and what is damaged in it is found when it is opened. Throws as
-   * `open` does otherwise.
+   * The same secret under the current master key; null: it is under that key already. Only the data key is opened, so
+   * the secret itself does not come into memory, and damage to it is found only by `open`. Throws like `open`
+   * otherwise.
    */
   rewrap(sealed: Buffer, bindTo: string): Buffer | null;
   /** The id of the current master key. */
@@ -30,8 +30,8 @@ export interface SecretBox {
 //  format 2:  1 byte format | 8 bytes key id | 12 nonce, 16 tag, 32 wrapped data key | 12 nonce, 16 tag, ciphertext
 //  format 1:  1 byte format | 8 bytes key id | 12 bytes nonce | 16 bytes tag | ciphertext, under the master key itself
 //
-// Both parts of format 2 are bound to the record. The key id is bound to the wrapped key only, so that a secret moves
-// to another master key by wrapping 32 bytes again.
+// Both parts of format 2 are bound to the record. Only the wrapped key is bound to the key id, so that a secret moves
+// to another master key by wrapping the 32 bytes of its data key again.
 const FORMAT = 2;
 const FORMAT_WITHOUT_DATA_KEY = 1;
 const KEY_ID_BYTES = 8;
@@ -47,7 +47,7 @@ interface WrappingKey {
   readonly key: Buffer;
 }
 
-/** Something was sealed under a master key that this process was not given. */
+/** The secret was sealed under a master key that this process does not have. */
 export class OtherMasterKey extends Error {}
 
 export function createSecretBox({ current, previous }: MasterKeys): SecretBox {
@@ -111,7 +111,7 @@ function undamaged<T>(bindTo: string, open: () => T): T {
   }
 }
 
-/** Of the master key that a secret was sealed under. */
+/** The id of the master key that a secret was sealed under. */
 export function keyIdOf(sealed: Buffer): string {
   return sealed.subarray(1, HEAD_BYTES).toString('hex');
 }
@@ -151,7 +151,7 @@ function decrypt(key: Buffer, sealed: Buffer, boundTo: Buffer): Buffer {
   const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES });
   decipher.setAAD(boundTo);
   decipher.setAuthTag(sealed.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES));
-  // In this mode the end adds no bytes, so there is no second copy of what was opened.
+  // In GCM, `final` adds no bytes. The result is not concatenated, so that there is no second copy of the secret.
   const plain = decipher.update(sealed.subarray(NONCE_BYTES + TAG_BYTES));
   decipher.final();
   return plain;

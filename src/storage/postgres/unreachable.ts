@@ -1,4 +1,5 @@
-// Tells a database that is not there, lets nobody in, or has yet to take over, from one that refuses a statement.
+// Decides whether an error means that the database is unreachable: it is not there, refuses logins or is a standby.
+// Other errors mean that it refused a statement.
 
 import pg from 'pg';
 
@@ -20,19 +21,19 @@ const UNREACHABLE_CODES = new Set([
   '28000',
   '28P01',
   '3D000',
-  // It is a standby: after a failover an address may lead to one for a while.
+  // The server is a standby. After a failover, an address may lead to a standby for a while.
   '25006',
 ]);
-/** The connection failed (08), or the server ended it or lets nobody in: it stops, has crashed, or starts (57P). */
+/** The connection failed (08), or the server ended or refused it because it stops, has crashed or starts (57P). */
 export const ENDED_SQLSTATE = /^(?:08|57P)/;
 /** All connections are taken, or no memory or disk is left (53). */
 const NO_ROOM_SQLSTATE = /^53/;
 /**
- * PgBouncer ends a connection with it that it has no server for. Postgres says it of a statement that was asked
- * wrongly, such as one with a parameter too many, and goes on.
+ * PgBouncer ends a connection with this code if it has no server for it. Postgres uses the code for a wrong message of
+ * the client, such as a statement with too many parameters, and keeps the connection.
  */
 const PROTOCOL_VIOLATION = '08P01';
-/** What the driver says of a connection without a code. */
+/** The driver's messages for faults of a connection, which have no code. */
 const UNREACHABLE =
   /timeout exceeded when trying to connect|Connection terminated|not queryable|Query read timeout|does not support SSL/;
 
@@ -40,7 +41,7 @@ export function isUnreachable(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
   const code = 'code' in error ? String(error.code) : '';
   if (UNREACHABLE_CODES.has(code)) return true;
-  // The server's words tell nothing: they repeat values that somebody sent.
+  // The message of a server's error is not examined, because it may quote values that clients sent.
   if (!(error instanceof pg.DatabaseError)) return UNREACHABLE.test(error.message);
   if (code === PROTOCOL_VIOLATION) return error.severity === 'FATAL';
   return ENDED_SQLSTATE.test(code) || NO_ROOM_SQLSTATE.test(code);

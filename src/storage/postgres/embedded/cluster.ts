@@ -22,7 +22,7 @@ import { spawnAs } from './server-user.ts';
 
 const run = promisify(execFile);
 
-/** Our own environment is not passed on: PGDATA, PGPORT, LC_ALL and the like would change what the server does. */
+/** The server does not get our own environment: PGDATA, PGPORT, LC_ALL and the like would change its behaviour. */
 export const SERVER_ENVIRONMENT = { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' };
 
 /**
@@ -107,7 +107,7 @@ export function serverArguments(home: PostgresHome): string[] {
     huge_pages: 'off',
     io_method: 'sync',
     jit: 'off',
-    // What an online backup needs.
+    // An online backup needs this level.
     wal_level: 'replica',
     max_wal_senders: '0',
     wal_compression: 'pglz',

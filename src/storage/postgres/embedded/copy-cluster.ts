@@ -1,5 +1,6 @@
-// A consistent copy of the embedded Postgres while it runs, by its own means for online backups: its files as they are,
-// and the log of what was written meanwhile, from which the copy makes itself whole at its first start.
+// Copies the embedded Postgres consistently while it runs, by Postgres' own means for online backups. The copy has the
+// data files as they are and the write-ahead log of the time of copying. At its first start, the copied server replays
+// the log and is consistent.
 
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,14 +8,15 @@ import pg from 'pg';
 import { copyDirectory } from '../../copy-directory.ts';
 import { writeFileDurably } from '../../spool/durable-file.ts';
 
-/** A name of the server's documentation ("Base Backup"): contents that a copy must not have, or makes anew. */
+/** Paths that the Postgres documentation ("Base Backup") leaves out: a copy must not have them, or makes them anew. */
 const LEFT_OUT = /^(pg_wal|pg_replslot|pg_dynshmem|pg_notify|pg_serial|pg_snapshots|pg_stat_tmp|pg_subtrans)\//;
 const LEFT_OUT_FILES = new Set(['postmaster.pid', 'postmaster.opts', 'pg_internal.init']);
 const LOG_SEGMENT = /^[0-9A-F]{24}$/;
 
 /**
- * The copy is of the instant at which this resolves, or a little before. `dataDirectory` is the running server's.
- * `copyBeside` copies what refers to the database: all that was in it by then is in the copy.
+ * The copy has the state of the instant at which this resolves, or a little before. `dataDirectory` is the running
+ * server's. `copyBeside` copies files that refer to the database. The copy contains everything that was in the database
+ * when `copyBeside` ran.
  */
 export async function copyCluster(
   url: string,
@@ -23,10 +25,10 @@ export async function copyCluster(
   copyBeside: () => void,
 ): Promise<void> {
   const client = new pg.Client({ connectionString: url, application_name: 'tollgate backup' });
-  client.on('error', () => undefined); // told by the statement that is under way
+  client.on('error', () => undefined); // the running statement throws the error
   await client.connect();
   try {
-    // Keeps the log from the backup's beginning on; it goes with the connection.
+    // The slot keeps the log from the start of the backup on. It is temporary and ends with the connection.
     await client.query('SELECT pg_create_physical_replication_slot($1, true, true)', [
       `tollgate_backup_${process.pid}`,
     ]);

@@ -20,13 +20,13 @@ export { embeddedPostgresUrl } from './home.ts';
 export interface EmbeddedPostgres {
   readonly url: string;
   readonly pid: number;
-  /** Settles when the server has ended, with how. Whoever wants it back calls `startEmbeddedPostgres` again. */
+  /** Resolves when the server has ended, with how it ended. `startEmbeddedPostgres` starts it again. */
   readonly exited: Promise<string>;
   stop(): Promise<void>;
 }
 
 /**
- * Backends of a killed server keep its shared memory until they notice; a start that meets them fails at once and is
+ * Backends of a killed server keep its shared memory until they notice. A start fails at once while they do, and is
  * retried.
  */
 const START_ATTEMPTS_MAX = 8;

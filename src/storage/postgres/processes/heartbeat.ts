@@ -1,4 +1,5 @@
-// Writes the beats of this process, each at a multiple of five seconds, so that those of all processes can be added up.
+// Writes the beats of this process. Each beat is at a multiple of five seconds, so that the beats of all processes can
+// be added up.
 
 import { hostname } from 'node:os';
 import {
@@ -18,7 +19,7 @@ import { readVersion } from '../../../platform/version.ts';
 import type { Postgres } from '../pool.ts';
 import { type BeatingProcess, writeBeat } from './beats.ts';
 
-/** An end does not wait for a database that stands still. */
+/** The longest that the end of the process waits for its last beat, since the database may stand still. */
 const STOP_LIMIT_MS = 1_000;
 
 interface HeartbeatParts {
@@ -56,12 +57,12 @@ export class Heartbeat {
     this.readLoopDelayMs = parts.loopDelay.reader();
   }
 
-  /** The first beat is written at once, so that a process that starts is seen. */
+  /** Writes the first beat at once, so that a starting process is shown. */
   start(): void {
     this.beat();
   }
 
-  /** Says that the process has ended by itself, unless the database is away. Never rejects. */
+  /** Writes the last beat, which reports the end of the process, unless the database is away. Never rejects. */
   async stop(): Promise<void> {
     this.isStopping = true;
     clearTimeout(this.timer ?? undefined);
@@ -73,7 +74,7 @@ export class Heartbeat {
   }
 
   private beat(): void {
-    // A beat that the database holds up is not overtaken by the next one.
+    // The next beat waits until this one is written, so that a slow database does not get them out of order.
     this.writing = this.write(false).then(() => this.wait());
   }
 
@@ -86,14 +87,15 @@ export class Heartbeat {
   private async write(isLast: boolean): Promise<void> {
     const { postgres, clock, log } = this.parts;
     const nearestMs = Math.round(clock.nowMs() / BEAT_INTERVAL_MS) * BEAT_INTERVAL_MS;
-    // The last one comes early; one after a step of the clock counts where its time is now.
+    // The last beat comes early, so it may fall on the time of the one before. After the clock was set, a beat counts
+    // at the new time.
     const atMs = nearestMs === this.lastAtMs ? nearestMs + BEAT_INTERVAL_MS : nearestMs;
     this.lastAtMs = atMs;
     try {
       await writeBeat(postgres, this.process, { atMs, isLast, ...this.takeSample() });
       this.isAway = false;
     } catch (fault) {
-      // Once for each time that the database is away; what was counted meanwhile is missing in the live figures alone.
+      // One warning for each outage. Only the live figures lack what was counted meanwhile.
       if (!this.isAway) log.warn({ err: fault }, 'the beat of this process could not be written');
       this.isAway = true;
     }

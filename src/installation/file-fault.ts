@@ -1,7 +1,7 @@
-// What the system refused a command about a file or directory, in words for whoever runs it.
+// Explains to the operator why the system refused a command access to a file or directory.
 
-/** What is wrong and what to do about it, by the system's code. */
-const WORDS: Readonly<Record<string, string>> = {
+/** The problem and its solution, by the system's error code. */
+const EXPLANATIONS: Readonly<Record<string, string>> = {
   EACCES: 'this user may not; run the command as the user whose installation it is, or give this one the right',
   EPERM: 'this user may not; run the command as the user whose installation it is, or give this one the right',
   EROFS: 'its file system is read-only',
@@ -13,8 +13,8 @@ const WORDS: Readonly<Record<string, string>> = {
   ENAMETOOLONG: 'its name is too long',
 };
 
-/** What was tried, by the system's name of it; what is not here was to be used. */
-const DEEDS: Readonly<Record<string, string>> = {
+/** What was tried, by the name of the system call; for other calls the message says "used". */
+const ACTIONS: Readonly<Record<string, string>> = {
   open: 'opened',
   read: 'read',
   write: 'written',
@@ -25,11 +25,11 @@ const DEEDS: Readonly<Record<string, string>> = {
   rm: 'removed',
 };
 
-/** null: it is something else, such as a fault of ours. */
+/** null: the error is not one of these; it may be a fault of ours. */
 export function explainFileFault(error: unknown): string | null {
   if (!(error instanceof Error)) return null;
   const { code = '', path, syscall = '' } = error as NodeJS.ErrnoException;
-  const words = WORDS[code];
+  const words = EXPLANATIONS[code];
   if (words === undefined || path === undefined) return explainFileFault(error.cause);
-  return `${path} cannot be ${DEEDS[syscall] ?? 'used'} (${code}): ${words}`;
+  return `${path} cannot be ${ACTIONS[syscall] ?? 'used'} (${code}): ${words}`;
 }

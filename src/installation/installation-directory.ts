@@ -1,4 +1,4 @@
-// Makes DATA_DIR, the directory of an installation, and says in words for the operator why it cannot be one.
+// Makes DATA_DIR, the directory of an installation, and explains to the operator why a path cannot be one.
 
 import { accessSync, constants, lstatSync, mkdirSync, readlinkSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -14,7 +14,7 @@ export function makeDataDirectory(directory: string): void {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
 }
 
-/** null: this user can use it, or make it. */
+/** null: this user can use the directory, or make it. */
 export function dataDirectoryProblem(directory: string): string | null {
   try {
     const place = nearestExisting(directory);
@@ -24,13 +24,13 @@ export function dataDirectoryProblem(directory: string): string | null {
   }
 }
 
-/** What there is of its path, a link that leads nowhere included. */
+/** The path itself if it exists, otherwise its nearest existing parent. A link that leads nowhere exists. */
 export function nearestExisting(path: string): string {
   const isThere = lstatSync(path, MAY_BE_ABSENT) !== undefined;
   return isThere || dirname(path) === path ? path : nearestExisting(dirname(path));
 }
 
-/** Nobody has to list the directory in which one is made. */
+/** A parent needs no read permission, because nobody has to list it. */
 function problemAt(path: string, isItself: boolean): string | null {
   const found = statSync(path, MAY_BE_ABSENT);
   if (found === undefined) return `${path} is a symbolic link to ${readlinkSync(path)}, which does not exist`;

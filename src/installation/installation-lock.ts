@@ -1,5 +1,5 @@
-// One supervisor per data directory: a lock file that names its holder and the directory, and is taken over when that
-// process no longer exists, or where the directory is a copy of the one that it was written in.
+// Allows one supervisor per data directory: a lock file names its holder and the directory. The lock is taken over when
+// that process no longer exists, or when the directory is a copy of the one that the lock was written in.
 
 import { linkSync, readFileSync, renameSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { directoryIdentity } from '../storage/directory-identity.ts';
 import { isAlive, type ProcessIdentity, readProcessIdentity } from '../storage/spool/process-identity.ts';
 
 export type LockResult =
-  /** `tookOver`: the last holder died without letting go, so what it started may still be ending. */
+  /** `tookOver`: the last holder died without releasing the lock, so processes that it started may still be ending. */
   | { readonly ok: true; readonly lock: InstallationLock; readonly tookOver: boolean }
   | { readonly ok: false; readonly holder: ProcessIdentity };
 
@@ -54,7 +54,7 @@ export function takeInstallationLock(dataDirectory: string): LockResult {
   throw new Error(`the lock ${path} changes hands too often`);
 }
 
-/** Two starts may find the same stale lock: whoever moves away the other's fresh one by mistake puts it back. */
+/** Two starts may find the same stale lock. A start that moves the other's fresh lock away by mistake puts it back. */
 function removeStale(path: string, stale: string): void {
   const aside = `${path}.${process.pid}.aside`;
   try {
@@ -86,7 +86,7 @@ function readLock(path: string): string | null {
   }
 }
 
-/** null for a lock that nobody could have written whole, or that came with a copy: stale. */
+/** null: the lock is stale, because it is incomplete or came with a copy of the directory. */
 function parseHolder(content: string, dataDirectory: string): ProcessIdentity | null {
   try {
     const read = JSON.parse(content) as Partial<ProcessIdentity & { readonly directory: string }>;
@@ -98,7 +98,7 @@ function parseHolder(content: string, dataDirectory: string): ProcessIdentity | 
   }
 }
 
-/** Who holds the installation now; null when it is not running. */
+/** The process that holds the installation now; null: it is not running. */
 export function findInstallationHolder(dataDirectory: string): ProcessIdentity | null {
   const content = readLock(join(dataDirectory, 'supervisor.lock'));
   const holder = content === null ? null : parseHolder(content, dataDirectory);

@@ -8,7 +8,7 @@ export interface PortClaim {
   release(): void;
 }
 
-/** The port; null: another program on this machine uses it. */
+/** Claims the port; null: another program on this machine uses it. */
 export async function claimPort(host: string, port: number): Promise<PortClaim | null> {
   const claim = await listen({ path: `\0tollgate-port-${port}` });
   if (claim === 'taken') return null;
@@ -26,7 +26,7 @@ export async function claimPort(host: string, port: number): Promise<PortClaim |
 
 const PORTS_TRIED_MAX = 100;
 
-/** The first free port from `port` on. */
+/** Claims the first free port from `port` on. */
 export async function claimNextPort(host: string, port: number): Promise<PortClaim | null> {
   for (let candidate = port; candidate < Math.min(port + PORTS_TRIED_MAX, 65_536); candidate++) {
     const claim = await claimPort(host, candidate);

@@ -1,4 +1,4 @@
-// Reads the file of OpenID providers (SIGN_IN_FILE), with what it takes from the environment.
+// Reads the file of OpenID providers (SIGN_IN_FILE), and inserts the environment variables that it names.
 
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
@@ -25,7 +25,7 @@ export function readSignInFile(
     if (typeof one !== 'string') return one;
     const found = interpolate(one, environment);
     for (const name of found.missing) missing.add(name);
-    // What is missing is said once, and is no mistake of its field too.
+    // A missing variable is reported once, and not as a mistake of its field as well.
     return found.missing.length === 0 ? found.text : placeholdersToReferences(one);
   });
   const checked = signInFile.safeParse(value);

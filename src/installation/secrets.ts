@@ -1,5 +1,5 @@
-// The installation's own secrets: given by the environment, or made once and stored in the data directory, readable by
-// its owner only.
+// The installation's own secrets: given by the environment, or made once and stored in the data directory, readable
+// only by its owner.
 
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -12,7 +12,7 @@ import { StartFault } from './start-fault.ts';
 
 export interface Secrets {
   readonly masterKey: Buffer;
-  /** What is stored under these still opens; the oldest is last. */
+  /** Values stored under these keys can still be opened; the oldest key is last. */
   readonly previousMasterKeys: readonly Buffer[];
   /** null: no bootstrap administrator (a shared database without ADMIN_TOKEN). */
   readonly adminToken: string | null;
@@ -27,8 +27,8 @@ const COMMAND_LIMIT_MS = 30_000;
 const MASTER_KEYS_BYTES_MAX = 65_536;
 
 /**
- * Uses the secrets of the settings. Without a shared database the others come from DATA_DIR/secrets.json, which is made
- * if `create` allows it.
+ * Uses the secrets of the settings. Without DATABASE_URL the others come from DATA_DIR/secrets.json, which is made if
+ * `create` allows it.
  */
 export function loadSecrets(config: Config, options: { create: boolean }): Secrets | null {
   const given = givenMasterKeys(config);
@@ -46,7 +46,7 @@ export function loadSecrets(config: Config, options: { create: boolean }): Secre
   };
 }
 
-/** Of the settings: the present one first. null: none is given. */
+/** The master keys that the settings give, the present one first. null: the settings give none. */
 function givenMasterKeys({ masterKey, masterKeySource }: Config): readonly Buffer[] | null {
   if (masterKey !== null) return [masterKey];
   return masterKeySource === null ? null : readMasterKeys(masterKeySource);
@@ -62,7 +62,7 @@ function readMasterKeys(source: MasterKeySource): readonly Buffer[] {
   try {
     text = 'file' in source ? readFileSync(source.file, 'utf8') : printedBy(source.command);
   } catch (error) {
-    // What a command says when it fails, and the command itself, may hold secrets.
+    // The output of a failed command, and the command itself, may contain secrets, so neither is shown.
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'it failed';
     throw new StartFault(`${setting}: no master key could be read (${code})`);
   }
@@ -100,7 +100,8 @@ function readKept(path: string): Kept | null {
     throw error;
   }
   const parsed = SECRETS_FILE.safeParse(parseJson(text));
-  // New secrets would make everything unreadable that was encrypted or hashed with the old ones.
+  // The file is not replaced by new secrets: they could not open or check anything that was encrypted or hashed with
+  // the old ones.
   if (!parsed.success || !keptMasterKeys(parsed.data).every(({ length }) => length === MASTER_KEY_BYTES)) {
     throw new Error(
       `${path} is damaged: restore it from a backup (without its master key existing keys cannot be checked)`,

@@ -1,5 +1,5 @@
-// The operator's address, on loopback unless it is told otherwise: /metrics, /healthz (this process lives), /readyz
-// (all that should serve, serves), /profile (of a process, with ADMIN_TOKEN).
+// The admin address for the operator, on loopback by default: /metrics, /healthz (this process lives), /readyz (all
+// that should serve, serves), /profile (of a process, with ADMIN_TOKEN).
 
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { finished } from 'node:stream/promises';
@@ -20,7 +20,7 @@ export interface AdminServerOptions {
   readonly metrics: () => Promise<string>;
   /** The readiness of everything that should serve, with the name of each process. */
   readonly readiness: () => Promise<Readiness>;
-  /** Not given: there are none. */
+  /** Absent: /profile does not exist. */
   readonly profiles?: ProfileSource;
 }
 

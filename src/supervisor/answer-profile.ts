@@ -1,4 +1,4 @@
-// POST /profile on the admin address: a profile of a process, for whoever has ADMIN_TOKEN.
+// Answers POST /profile on the admin address: takes a profile of a process, for callers with ADMIN_TOKEN.
 
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { PROFILE_KINDS, type ProfileKind } from '../platform/profile.ts';
@@ -7,11 +7,11 @@ const SECONDS = 10;
 const SECONDS_MAX = 60;
 
 export interface ProfileSource {
-  /** null: nobody may ask. */
+  /** null: nobody may take profiles. */
   readonly adminToken: string | null;
   /** The names of the processes. */
   readonly processes: () => readonly string[];
-  /** null: it did not answer, or has another one taken. */
+  /** null: the process did not answer, or takes another profile already. */
   readonly take: (process: string, kind: ProfileKind, seconds: number) => Promise<string | null>;
 }
 
@@ -43,7 +43,7 @@ export async function answerProfile(
   return { status: 200, body: profile };
 }
 
-/** Hashed, so that the time tells neither the length nor the first difference. */
+/** Compares hashes, so that the duration reveals neither the length nor the first difference. */
 function isSame(one: string, other: string): boolean {
   const [first, second] = [one, other].map((text) => createHash('sha256').update(text).digest());
   return timingSafeEqual(first as Buffer, second as Buffer);

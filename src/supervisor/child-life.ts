@@ -23,7 +23,7 @@ type Question =
   | { readonly type: 'metrics' | 'readiness' }
   | { readonly type: 'profile'; readonly kind: ProfileKind; readonly seconds: number };
 
-/** To write a profile down takes a while. */
+/** The extra time that a process gets to write a profile down. */
 const PROFILE_ANSWER_LIMIT_MS = 10_000;
 /** A process whose drain takes this much longer than its limit is killed. */
 const KILL_AFTER_MS = 3_000;
@@ -79,15 +79,15 @@ export class ChildLife {
     return answer?.type === 'readiness' ? answer : null;
   }
 
-  /** null: the process did not answer, or takes another one. */
+  /** null: the process did not answer, or takes another profile already. */
   async profile(kind: ProfileKind, seconds: number): Promise<string | null> {
     const answer = await this.ask({ type: 'profile', kind, seconds }, seconds * 1_000 + PROFILE_ANSWER_LIMIT_MS);
     return answer?.type === 'profile' ? answer.profile : null;
   }
 
   /**
-   * Asks the process for a sign of life, and returns how many steps in a row have passed without one. To be called in
-   * even steps. A late answer counts.
+   * Asks the process for a sign of life, and returns how many steps in a row have passed without one. Call it at even
+   * intervals of `stepMs`. A late answer counts as a sign of life.
    */
   countSilentSteps(stepMs: number): number {
     this.silentSteps = this.isHeard ? 0 : this.silentSteps + 1;
@@ -113,7 +113,7 @@ export class ChildLife {
 
   /**
    * Asks the process to drain and end, and kills it if it takes too long. A second call has no effect. `keptMs`: for
-   * how long it answers what comes on kept connections.
+   * how long it still answers requests on kept connections.
    */
   drain(limitMs: number, keptMs = 0): Promise<Exit> {
     this.drained ??= this.drainWithin(limitMs, keptMs);

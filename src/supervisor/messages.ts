@@ -11,7 +11,9 @@ export interface Readiness {
 }
 
 export type SupervisorMessage =
-  /** Finish the requests in flight, and those that come within `keptMs` on kept connections, by the limit, and end. */
+  /**
+   * Finish open requests, answer requests that come on kept connections within `keptMs`, and end, all within the limit.
+   */
   | { readonly type: 'drain'; readonly limitMs: number; readonly keptMs: number }
   | { readonly type: 'metrics' | 'readiness'; readonly id: number }
   | { readonly type: 'profile'; readonly id: number; readonly kind: ProfileKind; readonly seconds: number };
@@ -22,7 +24,7 @@ export type ProcessMessage =
   | { readonly type: 'metrics'; readonly id: number | null; readonly snapshot: MetricsSnapshot }
   /** The answer to a request by its id. */
   | ({ readonly type: 'readiness'; readonly id: number } & Readiness)
-  /** The answer to a request by its id; null: none could be taken. */
+  /** The answer to a request by its id; null: no profile could be taken. */
   | { readonly type: 'profile'; readonly id: number; readonly profile: string | null }
   /** The simulated provider is ready. */
   | { readonly type: 'listening'; readonly url: string };

@@ -18,7 +18,10 @@ const PROCESSES = z.array(
   }),
 );
 
-/** `directory`: the one that it was written in. In a copy of it the processes are the original's, and run for it. */
+/**
+ * `directory`: the data directory that the journal was written in. In a copy of that directory, the listed processes
+ * belong to the original.
+ */
 const JOURNAL = z.object({ directory: z.string().nullable(), processes: PROCESSES });
 
 interface Entry extends ProcessIdentity {
@@ -26,7 +29,7 @@ interface Entry extends ProcessIdentity {
 }
 
 const POLL_MS = 50;
-/** Longer than the owner of Postgres needs, which ends last. */
+/** Longer than the process that owns Postgres needs to end; it ends last. */
 const PREDECESSORS_LIMIT_MS = 20_000;
 
 export class ProcessJournal {
@@ -52,8 +55,8 @@ export class ProcessJournal {
   }
 
   /**
-   * Waits for the processes of a killed supervisor, which end by themselves when they notice. One that does not end
-   * within the limit is killed.
+   * Waits for the processes of a killed supervisor, which end by themselves when they notice its death. A process that
+   * does not end within the limit is killed.
    */
   async waitForPredecessors(log: Log): Promise<void> {
     let left = this.read().filter(isAlive);
@@ -78,7 +81,8 @@ export class ProcessJournal {
       const { directory, processes } = JOURNAL.parse(JSON.parse(readFileSync(this.path, 'utf8')));
       return directory === directoryIdentity(this.dataDirectory) ? processes : [];
     } catch {
-      // The file is absent at the first start, and may be cut short by a full disk. The lock still protects then.
+      // The file is absent at the first start, and may be cut short by a full disk. The installation lock still
+      // protects then.
       return [];
     }
   }

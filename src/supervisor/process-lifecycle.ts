@@ -8,8 +8,8 @@ import { takeProfile } from '../platform/profile.ts';
 import type { ProcessMessage, Readiness, SupervisorMessage } from './messages.ts';
 
 /**
- * The work of a process that serves. `limitMs` is how long an end may take; what is not done by then is cut. `keptMs`
- * of it the process answers what still comes on kept connections.
+ * The work of a process that serves. `limitMs` is how long its end may take; requests that are still open then are cut.
+ * Within `keptMs` of that time the process still answers requests on kept connections.
  */
 export interface Serving {
   drain(limitMs: number, keptMs: number): Promise<void>;
@@ -23,7 +23,8 @@ export interface LifecycleOptions {
   readonly log: Log;
   readonly metrics: MetricsRegistry;
   /**
-   * Started by our supervisor, which alone decides about the end. Otherwise started by hand, systemd or a container.
+   * True: our supervisor started the process and alone decides about its end. False: started by hand, systemd or a
+   * container.
    */
   readonly supervised: boolean;
   readonly drainLimitMs: number;
@@ -38,11 +39,11 @@ export interface LifecycleOptions {
 
 const ORPHAN_LIMIT_MS = 3_000;
 /**
- * Where other processes serve the port: a client that is busy on a kept connection has sent its next request by then,
- * and goes to them with the one behind it.
+ * How long a drained process answers kept connections while other processes serve the port. A client that is busy on a
+ * kept connection sends its next request within this time; the request after that goes to another process.
  */
 export const KEPT_MS = 1_000;
-/** The extra time after the limit of a drain, to cut what is left and record it. */
+/** The extra time after the limit of a drain, to cut open requests and record them. */
 const CUT_LIMIT_MS = 1_000;
 
 export class ProcessLifecycle {
@@ -73,7 +74,7 @@ export class ProcessLifecycle {
     }
   }
 
-  /** Sets what to drain, also while the process is still starting. */
+  /** Sets the work to drain; may be called while the process is still starting. */
   drainsWith(serving: Serving): void {
     this.serving = serving;
   }
@@ -88,7 +89,7 @@ export class ProcessLifecycle {
     return this.isReady && !this.ending;
   }
 
-  /** To be called while the process serves. */
+  /** Call it only while the process serves. */
   readiness(): Readiness {
     return { notReady: this.serving?.notReady?.() ?? [], impaired: this.serving?.impaired?.() ?? [] };
   }
@@ -108,7 +109,7 @@ export class ProcessLifecycle {
     this.tell({ type: 'profile', id, profile });
   }
 
-  /** A process that has not set what to drain has nothing to finish, so it ends at once. */
+  /** A process that has not set its work has nothing to finish, so it ends at once. */
   private async end(limitMs: number, reason: string, keptMs = 0): Promise<void> {
     if (this.ending) return;
     this.ending = true;

@@ -64,7 +64,7 @@ export class ProcessSlot {
     return { notReady: notReady.map(named), impaired: impaired.map(named) };
   }
 
-  /** null: the process did not answer, or takes another one. */
+  /** null: the process did not answer, or takes another profile already. */
   async profile(kind: ProfileKind, seconds: number): Promise<string | null> {
     return (await this.life?.profile(kind, seconds)) ?? null;
   }
@@ -105,7 +105,7 @@ export class ProcessSlot {
     return true;
   }
 
-  /** Ends the process in its own time and starts another one: for processes that have no second one beside them. */
+  /** Drains the process, then starts another one: for a role that may not have two processes at once. */
   async restart(drainLimitMs: number): Promise<void> {
     const present = this.life;
     if (this.stopping || present === null) return;
@@ -119,8 +119,8 @@ export class ProcessSlot {
   }
 
   /**
-   * Replaces a process that hangs: the kernel would go on handing connections to it, and its leases stay with it. To be
-   * called in even steps.
+   * Replaces a process that hangs: the kernel would keep giving it connections, and its leases stay with it. Call it at
+   * even intervals.
    */
   replaceIfSilent({ stepMs, stepsMax }: { readonly stepMs: number; readonly stepsMax: number }): void {
     const life = this.life;
@@ -132,7 +132,7 @@ export class ProcessSlot {
     life.kill();
   }
 
-  /** Starts no further process; what runs goes on. */
+  /** Starts no further process; running ones continue. */
   retire(): void {
     this.stopping = true;
     if (this.restartTimer !== null) clearTimeout(this.restartTimer);

@@ -5,7 +5,7 @@ import type { Clock } from '../platform/clock.ts';
 
 export interface SignalHandlers {
   readonly onStop: (reason: string) => void;
-  /** A second request to stop: requests in flight are abandoned. */
+  /** A second request to stop: open requests are cut. */
   readonly onForce: () => void;
   readonly onRoll: () => void;
 }

@@ -1,6 +1,5 @@
 // The supervisor of one installation: starts its processes in order, keeps them running, rolls them, and ends them in
-// the order that loses nothing. What is started is a plan handed in; where the plan comes from is the command's
-// business.
+// the order that loses nothing. The caller passes a plan of what to start.
 //
 //   start:  postgres -> prepare (migrations, the simulated provider of a demo, configuration) -> jobs + gateways
 //           -> announce
@@ -52,7 +51,7 @@ export interface SupervisorPlan {
 }
 
 export interface PreparedParts {
-  /** Gives its address; null: it is not started any more, since everything is being stopped. */
+  /** Resolves with its address; null: it is not started, because everything is being stopped. */
   readonly startSimulatedProvider: (plan: ProcessPlan) => Promise<string | null>;
 }
 
@@ -68,28 +67,29 @@ const JOBS_DRAIN_LIMIT_MS = 30_000;
 const POSTGRES_STOP_LIMIT_MS = 60_000;
 
 /**
- * Lets V8 inline twice as much, because a request runs through many small functions: CPU per 1 KB request fell to 0.975
- * to 0.993 in five runs. Young objects get 8 MB in the place of 16, twice: a start fills them and nothing empties them
- * again; a request's CPU is the same (0.991, middle half 0.943 to 1.024, 20 pairs).
+ * The first option lets V8 inline twice as much, because a request runs through many small functions: CPU per 1 KB
+ * request fell to 0.975 to 0.993 in five runs. The second gives V8 two spaces of 8 MB for young objects instead of 16
+ * MB, because a start fills them and nothing empties them again; a request's CPU stays the same (0.991, middle half
+ * 0.943 to 1.024, 20 pairs).
  */
 const GATEWAY_OPTIONS = ['--max-inlined-bytecode-size-cumulative=2000', '--max-semi-space-size=8'];
 /**
- * Jobs makes 8 MB of garbage for a thousand requests and keeps little, so V8 would collect its small heap again after
- * every few megabytes, with threads that mostly wait for each other. It grows to four times what is in use first, and
- * is collected by the main thread alone: a quarter less CPU for a record (P14), for 15 to 30 MB, and 80 beside CSV
- * exports.
+ * Jobs makes 8 MB of garbage for a thousand requests and keeps little. By default V8 would collect its small heap after
+ * every few megabytes, with threads that mostly wait for each other. With these options the heap grows to four times
+ * what is in use before a collection, and only the main thread collects. A record needs a quarter less CPU (P14), for
+ * 15 to 30 MB of memory, 80 MB while CSV exports run.
  */
 const JOBS_OPTIONS = ['--heap-growing-percent=300', '--single-threaded-gc'];
-/** Keys lie in the memory of these processes: no signal opens them to a debugger. */
+/** Keys are in the memory of these processes, so no signal may open a debugger in them. */
 const PROCESS_OPTIONS = ['--disable-sigusr1'];
 const OPTIONS_OF: Readonly<Partial<Record<ProcessRole, readonly string[]>>> = {
   gateway: GATEWAY_OPTIONS,
   jobs: JOBS_OPTIONS,
 };
 /**
- * The spool is synced in libuv's threads (4 by default), which name look-ups share. glibc gives each thread memory to
- * allocate from and keeps what is free of it: with one such arena an idle gateway has 151 MB in the place of 173,
- * and 143 with the smaller space for young objects above.
+ * The spool is synced in libuv's threads (4 by default), which also look up host names. glibc gives each thread an
+ * arena to allocate from and keeps the free memory of each arena. With a single arena an idle gateway has 151 MB
+ * instead of 173, and 143 with the smaller space for young objects above.
  */
 const GATEWAY_ENVIRONMENT = { UV_THREADPOOL_SIZE: '8', MALLOC_ARENA_MAX: '1' };
 
@@ -113,7 +113,7 @@ export class Supervisor {
   private state: 'starting' | 'serving' | 'stopping' = 'starting';
   private isPreparing = false;
   private rolling = false;
-  /** With which the present jobs process was started. */
+  /** The environment with which the present jobs process was started, as JSON. */
   private jobsEnvironment = '';
   private watch: NodeJS.Timeout | null = null;
   private stopWanted: Promise<void>;
@@ -131,8 +131,8 @@ export class Supervisor {
   }
 
   /**
-   * Runs the installation until it is told to stop. Throws StartFault if it cannot start. Nothing of it runs after this
-   * returns.
+   * Runs the installation until it is told to stop. Throws StartFault if it cannot start. When this returns, none of
+   * its processes runs.
    */
   async run(): Promise<void> {
     const stopListening = listenForSignals(
@@ -160,7 +160,7 @@ export class Supervisor {
     }
   }
 
-  /** Says what it waits for, for as long as neither it serves nor it is told to stop. */
+  /** Prints what the start waits for, until everything serves or a stop is requested. */
   private async startAndTell(): Promise<void> {
     const over = this.tell(() => (this.isPreparing ? 'preparing' : 'starting'));
     void this.stopWanted.then(over);
@@ -264,7 +264,7 @@ export class Supervisor {
       readiness: () => this.readiness(),
       profiles: {
         adminToken: this.plan.adminToken,
-        processes: () => this.slots.filter(isOurs).map(({ name }) => name),
+        processes: () => this.slots.filter(canBeProfiled).map(({ name }) => name),
         take: async (name, kind, seconds) => {
           const slot = this.slots.find((one) => one.name === name);
           return (await slot?.profile(kind, seconds)) ?? null;
@@ -313,7 +313,7 @@ export class Supervisor {
     this.rolling = false;
   }
 
-  /** jobs has no successor beside it: it stays, unless it was started with settings that are others by now. */
+  /** A second jobs process may not run beside the first, so jobs is only restarted if its settings have changed. */
   private async restartOutdatedJobs(): Promise<void> {
     const present = JSON.stringify(this.plan.environment());
     if (present === this.jobsEnvironment) return;
@@ -351,7 +351,7 @@ export class Supervisor {
   }
 }
 
-/** Processes that run our own code under a lifecycle. */
-function isOurs({ role }: ProcessSlot): boolean {
+/** Profiles are offered for gateways and jobs only. */
+function canBeProfiled({ role }: ProcessSlot): boolean {
   return role === 'gateway' || role === 'jobs';
 }

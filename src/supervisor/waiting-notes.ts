@@ -1,4 +1,4 @@
-// Tells the terminal what an installation waits for, where its start or its end takes longer than a second: which
+// Prints on the terminal what an installation waits for, if its start or its stop takes longer than a second: which
 // processes, for which store, and how many open requests.
 
 import type { MetricsSnapshot } from '../platform/metrics.ts';
@@ -25,7 +25,7 @@ const ENDS: Readonly<Record<Exclude<ProcessRole, 'gateway'>, string>> = {
   postgres: 'the embedded Postgres to end',
 };
 
-/** Begins to tell, and returns what ends that. A text that was just printed is not printed again. */
+/** Begins to print, and returns a function that ends it. A text is not printed twice in a row. */
 export function tellWaiting(print: (text: string) => void, describe: () => Promise<string | null>): () => void {
   let isOver = false;
   let last: string | null = null;
@@ -42,7 +42,7 @@ export function tellWaiting(print: (text: string) => void, describe: () => Promi
   };
 }
 
-/** null: nothing is waited for that could be named. */
+/** null: there is nothing to name. */
 export async function describeWaiting(
   stage: Stage,
   slots: readonly ProcessSlot[],
@@ -58,7 +58,7 @@ function nameStarting({ role, name }: ProcessSlot): string {
   return role === 'gateway' ? `${name} ${STARTS.gateway}` : STARTS[role];
 }
 
-/** Roles end one after the other (supervisor.ts). */
+/** The roles end one after the other (supervisor.ts), so the first that still runs is named. */
 async function describeStop(slots: readonly ProcessSlot[], drainLimitMs: number): Promise<string | null> {
   const running = slots.filter((slot) => slot.lives.length > 0);
   const gateways = running.filter(({ role }) => role === 'gateway');

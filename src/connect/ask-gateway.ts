@@ -9,16 +9,16 @@ const CHECK_MAX_TOKENS = 64;
 
 type Fields = Readonly<Record<string, unknown>>;
 
-export type Asked<Value> =
+export type GatewayResult<Value> =
   | { readonly ok: true; readonly value: Value }
   | { readonly ok: false; readonly reason: string };
 
 export interface CheckedRequest {
   /** The model that served. */
   readonly model: string;
-  /** In USD, as the gateway writes it; null: it does not say. */
+  /** In USD, as the gateway writes it; null: the gateway does not say. */
   readonly cost: string | null;
-  /** What chose the model: auto routing, or the request itself. */
+  /** True: auto routing chose the model; false: the request named it. */
   readonly isRouted: boolean;
   readonly executionId: string | null;
 }
@@ -29,7 +29,7 @@ interface Answer {
   readonly text: string;
 }
 
-export async function askModels(url: string, key: string): Promise<Asked<readonly ConnectedModel[]>> {
+export async function askModels(url: string, key: string): Promise<GatewayResult<readonly ConnectedModel[]>> {
   const answer = await ask(`${url}/v1/models`, key, null);
   if (!answer.ok) return answer;
   const { data } = fieldsOf(answer.value.text);
@@ -37,13 +37,13 @@ export async function askModels(url: string, key: string): Promise<Asked<readonl
   return { ok: true, value: data.flatMap(readModel) };
 }
 
-/** One request on the tool's own API, and then the record of what it cost. */
+/** Sends one request on the tool's own API, then asks for the record of its cost. */
 export async function checkRequest(
   url: string,
   key: string,
   api: Tool['api'],
   model: string,
-): Promise<Asked<CheckedRequest>> {
+): Promise<GatewayResult<CheckedRequest>> {
   const { path, body } = CHECKS[api];
   const answer = await ask(`${url}/v1${path}`, key, { model, ...body });
   if (!answer.ok) return answer;
@@ -64,8 +64,8 @@ export async function checkRequest(
   };
 }
 
-/** What the model says to a request of Chat Completions. */
-export async function askChat(url: string, key: string, body: Fields): Promise<Asked<string>> {
+/** Sends a Chat Completions request, and returns the text of the model's answer. */
+export async function askChat(url: string, key: string, body: Fields): Promise<GatewayResult<string>> {
   const answer = await ask(`${url}/v1/chat/completions`, key, body);
   if (!answer.ok) return answer;
   const { choices } = fieldsOf(answer.value.text) as { readonly choices?: readonly { readonly message?: Fields }[] };
@@ -87,8 +87,8 @@ const CHECKS: Readonly<Record<Tool['api'], { readonly path: string; readonly bod
   },
 };
 
-/** `body` null: it is a GET. Anything but 200 is a reason, with the beginning of what was answered. */
-async function ask(url: string, key: string, body: Fields | null): Promise<Asked<Answer>> {
+/** `body` null sends a GET. Any status but 200 becomes a reason that quotes the beginning of the answer. */
+async function ask(url: string, key: string, body: Fields | null): Promise<GatewayResult<Answer>> {
   const agent = new Agent({ allowH2: false });
   try {
     const reply = await request(url, {
@@ -122,7 +122,7 @@ function fieldsOf(text: string): Fields {
   }
 }
 
-/** The middle of the name is the installation's brand. */
+/** Finds a header by its ending, because the middle of its name is the installation's brand. */
 function headerEnding(headers: Answer['headers'], end: string): string | null {
   const [, value] = Object.entries(headers).find(([name]) => name.startsWith('x-') && name.endsWith(end)) ?? [];
   return typeof value === 'string' ? value : null;

@@ -8,7 +8,7 @@ export interface JsonValue {
   readonly value: unknown;
 }
 
-/** null: it is no JSON object, not even with comments, or has no place for the values. */
+/** null: the text is no JSON object, not even one with comments, or it has no place for the values. */
 export function setInJson(text: string, values: readonly JsonValue[]): string | null {
   const start = text.trim() === '' ? '{}\n' : text;
   const errors: ParseError[] = [];
@@ -24,7 +24,8 @@ export function setInJson(text: string, values: readonly JsonValue[]): string | 
     (before, { path, value }) => applyEdits(before, modify(before, [...path], value, { formattingOptions })),
     start,
   );
-  // Of a name that is there twice the first was set, and readers take the last.
+  // If a name appears twice, `modify` sets the first, but readers use the last. So the result is read back and
+  // compared.
   const read: unknown = parse(edited, [], { allowTrailingComma: true });
   return values.every(({ path, value }) => isDeepStrictEqual(valueAt(read, path), value)) ? edited : null;
 }
@@ -37,7 +38,7 @@ function valueAt(root: unknown, path: readonly string[]): unknown {
   return path.reduce<unknown>((at, name) => (isObject(at) ? at[name] : undefined), root);
 }
 
-/** Whatever is above the value is an object, or is not there. */
+/** Whether everything above the value is an object or absent. */
 function hasPlace(root: unknown, path: readonly string[]): boolean {
   return path.every((_, depth) => {
     const above = valueAt(root, path.slice(0, depth));

@@ -1,4 +1,5 @@
-// Writes a settings file of a person's home, and keeps what it was before, so that it can be given back byte for byte.
+// Writes a settings file in a person's home directory, and keeps a copy of the file before, so that it can be restored
+// byte for byte.
 
 import { Buffer, isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
@@ -15,7 +16,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** What a file was before it was written to, and how to know it again. */
+/** The file before it was written, and how to recognize what was written. */
 interface Before {
   readonly path: string;
   /** Base64; null: there was no file. */
@@ -24,9 +25,9 @@ interface Before {
   readonly written: string;
 }
 
-/** Of one tool, in a file of its own that only its owner can read: settings have keys in them. */
+/** The copy that is kept for one tool. It is in a file that only its owner can read, because settings contain keys. */
 interface Kept extends Before {
-  /** What it was at first, when somebody edited it between two times that it was written. */
+  /** The original file, if somebody edited the settings between two writes of ours. */
   readonly earlier?: Before | null;
 }
 
@@ -35,7 +36,7 @@ export type UndoResult = 'restored' | 'removed' | 'nothing_kept' | 'changed_sinc
 const OWNER_ONLY = 0o600;
 const WRITABLE = 0o222;
 
-/** '': there is none. null: it is no text in UTF-8, which would not come back as it was. */
+/** Returns '' if there is no file, and null if the file is not UTF-8 text, which could not be restored exactly. */
 export function readSettings(path: string): string | null {
   if (!existsSync(path)) return '';
   const bytes = statSync(path).isFile() ? readFileSync(path) : null;
@@ -43,8 +44,8 @@ export function readSettings(path: string): string | null {
 }
 
 /**
- * Through symbolic links, which stay. A file that was written before keeps what it was at first. Returns why it could
- * not be written, in which case all is as it was; null: it is written.
+ * Writes through symbolic links, which stay. The kept copy remains that of the original file when the file is written
+ * again. Returns the reason if the file cannot be written, in which case nothing has changed; null: it is written.
  */
 export function writeKept(home: string, tool: string, path: string, text: string): string | null {
   const kept = readKept(home, tool);
@@ -75,7 +76,10 @@ function keep(kept: Kept | null, path: string, before: Buffer | null, text: stri
   return { path, before: before?.toString('base64') ?? null, written, earlier: kept?.earlier ?? kept };
 }
 
-/** `changed_since`: somebody has edited the file, and giving back what it was would lose that. Nothing is done. */
+/**
+ * Restores the file as it was. `changed_since`: somebody has edited the file since, and restoring would lose the edit,
+ * so nothing is done.
+ */
 export function undoKept(home: string, tool: string): { readonly result: UndoResult; readonly path: string } {
   const kept = readKept(home, tool);
   if (kept === null) return { result: 'nothing_kept', path: keptPath(home, tool) };
@@ -88,7 +92,9 @@ export function undoKept(home: string, tool: string): { readonly result: UndoRes
   return { result: before === null ? 'removed' : 'restored', path };
 }
 
-/** The repository that a file lies in, or would lie in; null: none. What is in one is shared. */
+/**
+ * The repository that contains the file, or would contain it; null: none. Files in a repository are shared with others.
+ */
 export function repositoryOf(path: string): string | null {
   let directory = existsSync(path) ? realpathSync(path) : path;
   while (dirname(directory) !== directory) {
@@ -118,7 +124,7 @@ function putKept(home: string, tool: string, kept: Kept | null): void {
   else writeWhole(keptPath(home, tool), JSON.stringify(kept), OWNER_ONLY);
 }
 
-/** Beside its place first: whoever reads it meanwhile finds the one or the other. */
+/** Writes a new file beside the old one and renames it, so that a reader finds either the old or the new content. */
 function writeWhole(path: string, bytes: string | Buffer, mode: number): void {
   mkdirSync(dirname(path), { recursive: true });
   const beside = `${path}.tollgate-${process.pid}`;
@@ -126,7 +132,7 @@ function writeWhole(path: string, bytes: string | Buffer, mode: number): void {
     writeFileSync(beside, bytes, { mode });
     renameSync(beside, path);
   } catch (error) {
-    // A full disk leaves a part of it, with a key.
+    // After a full disk this file is incomplete, and may contain a key.
     rmSync(beside, { force: true });
     throw error;
   }

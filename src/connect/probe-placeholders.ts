@@ -1,11 +1,11 @@
-// Measures how a model treats placeholders of cloaked values: it is asked for small pieces of work with one in them, as
-// any client would ask, and its replies are searched for it. What is not copied verbatim cannot be given back.
+// Measures how a model treats placeholders of cloaked values: it gets small tasks that contain a placeholder, as any
+// client would send them, and its replies are searched for the placeholder. Only a verbatim copy can be restored.
 
-import { type Asked, askChat } from './ask-gateway.ts';
+import { askChat, type GatewayResult } from './ask-gateway.ts';
 
 export interface ProbedPlaceholders {
   readonly verbatim: number;
-  /** Something like it is there: other digits, other letters, blanks in it. */
+  /** Replies with something like the placeholder: other digits, other letters, or blanks in it. */
   readonly altered: number;
   readonly absent: number;
 }
@@ -15,7 +15,7 @@ export interface ProbeParams {
   readonly key: string;
   readonly model: string;
   readonly samples: number;
-  /** Twelve digits, others for each sample. */
+  /** Returns twelve digits, different for each sample. */
   readonly digits: () => string;
 }
 
@@ -28,8 +28,8 @@ const TASKS: readonly ((placeholder: string) => string)[] = [
 const MAX_TOKENS = 300;
 const DIGITS_ALIKE = 5;
 
-/** One request after another. What the gateway refuses ends it, with the reason. */
-export async function probePlaceholders(params: ProbeParams): Promise<Asked<ProbedPlaceholders>> {
+/** Sends one request after another. A refusal by the gateway ends the measurement with the reason. */
+export async function probePlaceholders(params: ProbeParams): Promise<GatewayResult<ProbedPlaceholders>> {
   const found = { verbatim: 0, altered: 0, absent: 0 };
   for (let sample = 0; sample < params.samples; sample += 1) {
     const digits = params.digits();

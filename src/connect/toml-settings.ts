@@ -1,4 +1,5 @@
-// Sets keys at the top of a TOML file and one whole table of it, and leaves every other byte as it is, comments too.
+// Sets keys at the top of a TOML file and one whole table of it, and leaves every other byte as it is, including
+// comments.
 
 import { isDeepStrictEqual } from 'node:util';
 import { parse, type TomlTable } from 'smol-toml';
@@ -7,14 +8,14 @@ import { parse, type TomlTable } from 'smol-toml';
 const STRING_OR_COMMENT = /"""|'''|"(?:[^"\\]|\\.)*"|'[^']*'|#/;
 
 interface TableOf {
-  /** With dots for tables in tables. */
+  /** With dots between nested tables. */
   readonly name: string;
   readonly values: Readonly<Record<string, string>>;
 }
 
 /**
- * `values`: keys at the top. The table of the name is replaced where there is one. Values are strings. null: it is no
- * TOML, or says the same in a form that lines cannot be replaced in.
+ * Sets `values` as keys at the top, and replaces the table of that name or adds it. All values are strings. null: the
+ * text is no TOML, or writes these settings in a form whose lines cannot be replaced.
  */
 export function setInToml(text: string, values: Readonly<Record<string, string>>, table: TableOf): string | null {
   const before = parsed(text);
@@ -25,7 +26,7 @@ export function setInToml(text: string, values: Readonly<Record<string, string>>
   const isSet =
     Object.entries(values).every(([key, value]) => after[key] === value) &&
     Object.entries(table.values).every(([key, value]) => tableAt(after, path)?.[key] === value);
-  // All else is what it was.
+  // Everything else must be unchanged.
   for (const root of [before, after]) {
     for (const key of Object.keys(values)) delete root[key];
     const above = tableAt(root, path.slice(0, -1));
@@ -66,12 +67,12 @@ function setAtTop(lines: string[], key: string, line: string): void {
   else lines[found] = `${line}${commentOf(lines[found] ?? '')}`;
 }
 
-/** What stands behind a value that is a string in quotes. */
+/** The comment behind a value that is a string in quotes. */
 function commentOf(line: string): string {
   return /=\s*(?:"(?:[^"\\]|\\.)*"|'[^']*')(\s*#.*)$/.exec(line)?.[1] ?? '';
 }
 
-/** Comments right above the next table stay: they are that table's. */
+/** Comments directly above the next table stay, because they belong to that table. */
 function withoutTable(lines: readonly string[], name: string): string[] {
   const inside = insideStrings(lines);
   const headers = lines.flatMap((line, at) => (!inside[at] && /^\s*\[/.test(line) ? [at] : []));
@@ -86,7 +87,7 @@ function nameOf(header: string): string {
   return (/^\s*\[([^\]]*)\]/.exec(header)?.[1] ?? '').replaceAll(/["'\s]/g, '');
 }
 
-/** For each line, whether it begins inside of a string of several lines. */
+/** For each line, whether it begins inside a multi-line string. */
 function insideStrings(lines: readonly string[]): boolean[] {
   let open: string | null = null;
   return lines.map((line) => {

@@ -1,5 +1,5 @@
-// The table of tools that can be connected: which file of a person's home has its settings, what goes into it, and what
-// is left to do by hand.
+// The table of tools that can be connected: which file in a person's home directory has the tool's settings, what is
+// written into it, and which steps are left to do by hand.
 
 import { type JsonValue, setInJson } from './json-settings.ts';
 import { setInToml } from './toml-settings.ts';
@@ -10,7 +10,7 @@ export interface ConnectedGateway {
   readonly key: string;
   /** The model that the tool begins with. */
   readonly model: string;
-  /** All that the key may use, `model` among them. */
+  /** All models that the key may use, including `model`. */
   readonly models: readonly ConnectedModel[];
 }
 
@@ -19,31 +19,31 @@ export interface ConnectedModel {
   readonly name: string;
   readonly contextLength: number | null;
   readonly maxOutputTokens: number | null;
-  /** Empty: the gateway does not say. */
+  /** Empty: the gateway does not list them. */
   readonly apis: readonly string[];
 }
 
 export interface SettingsFile {
-  /** From the home directory. */
+  /** Relative to the home directory. */
   readonly path: string;
-  /** Whether the key is written into it. */
+  /** Whether the key is written into the file. */
   readonly hasKey: boolean;
   /** null: the text is no file of that format, or has no place for the settings. */
   readonly merge: (text: string, gateway: ConnectedGateway) => string | null;
 }
 
 export interface Tool {
-  /** Of the gateway; it is also what a check asks. */
+  /** The gateway's API that the tool uses; `--check` uses it, too. */
   readonly api: 'chat_completions' | 'responses' | 'messages';
-  /** null: it has no file that could be written. */
+  /** null: the tool has no file that could be written. */
   readonly file: SettingsFile | null;
-  /** What is to be done after that, or instead. */
+  /** The steps to do by hand after writing the file, or instead. */
   readonly steps: (gateway: ConnectedGateway) => readonly string[];
 }
 
-/** The variable from which tools read the key that is in no file. */
+/** The variable from which tools read the key if it is not in a file. */
 const KEY_VARIABLE = 'TOLLGATE_KEY';
-/** Zed makes the name of its variable of the provider's name. */
+/** Zed derives the name of its variable from the provider's name. */
 const ZED_KEY_VARIABLE = 'TOLLGATE_API_KEY';
 const CONTEXT_LENGTH_UNKNOWN = 128_000;
 
@@ -109,7 +109,7 @@ function claudeCodeValues({ url, key, model }: ConnectedGateway): JsonValue[] {
     // Claude Code adds /v1 by itself.
     ANTHROPIC_BASE_URL: url,
     ANTHROPIC_AUTH_TOKEN: key,
-    // A key of Anthropic's that is in the environment would be asked about, and would win.
+    // Claude Code would ask about an Anthropic key in the environment, and prefer it.
     ANTHROPIC_API_KEY: '',
     ANTHROPIC_DEFAULT_OPUS_MODEL: model,
     ANTHROPIC_DEFAULT_SONNET_MODEL: model,

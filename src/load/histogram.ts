@@ -6,7 +6,7 @@ import { deflateSync } from 'node:zlib';
 
 const SIGNIFICANT_DIGITS = 3;
 const HIGHEST_US = 3_600_000_000;
-/** 2,048 values of equal width in each power of two: the least that tells three digits apart. */
+/** 2,048 values of equal width in each power of two: the smallest number that distinguishes three digits. */
 const HALF_BITS = 10;
 const HALF = 2 ** HALF_BITS;
 const BUCKETS = 22;
@@ -39,7 +39,10 @@ export class Histogram {
     if (value > this.max) this.max = value;
   }
 
-  /** The value, in microseconds, that `percent` of the recorded ones are not above; 0 without a value. */
+  /**
+   * The smallest recorded value, in microseconds, such that `percent` of all values are not above it; 0 without a
+   * value.
+   */
   percentileUs(percent: number): number {
     const wanted = Math.max(1, Math.ceil((percent / 100) * this.count));
     let seen = 0;
@@ -50,7 +53,7 @@ export class Histogram {
     return 0;
   }
 
-  /** Version 2, deflated, as it stands in base64 in a line of a histogram log. */
+  /** Returns encoding version 2, deflated and in base64, as a line of a histogram log contains it. */
   encode(): Buffer {
     const payload = this.encodeCounts();
     const head = Buffer.alloc(HEADER_BYTES);
@@ -67,7 +70,7 @@ export class Histogram {
     return Buffer.concat([start, deflated]);
   }
 
-  /** Each count, and each run of two or more zeros as a negative number. */
+  /** Writes each count, and each run of two or more zeros as one negative number. */
   private encodeCounts(): Buffer {
     const end = this.count === 0 ? 0 : indexOf(this.max) + 1;
     const bytes: number[] = [];
@@ -97,7 +100,7 @@ function highestAt(index: number): number {
   return (index - bucket * HALF + 1) * 2 ** bucket - 1;
 }
 
-/** Sign in the lowest bit, then seven bits a byte, lowest first. */
+/** Writes the sign in the lowest bit, then seven bits per byte, lowest first. */
 function pushZigZag(bytes: number[], value: bigint): void {
   let left = value < 0n ? -2n * value - 1n : 2n * value;
   while (left >= 0x80n) {

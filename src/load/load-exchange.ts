@@ -1,4 +1,4 @@
-// One request of a load and its reply: sends it, times it from the moment when it was due, and says how it ended.
+// One request of a load and its reply: sends it, times it from the moment when it was due, and reports how it ended.
 
 import type { Buffer } from 'node:buffer';
 import type { Dispatcher } from 'undici';
@@ -11,7 +11,7 @@ export interface LoadExchangeParams {
   readonly dispatcher: Dispatcher;
   readonly request: LoadRequest;
   readonly isStreamed: boolean;
-  /** When it was due, on the monotonic clock: durations count from here, however late it could be sent. */
+  /** When the request was due, on the monotonic clock. Durations count from here, however late it was sent. */
   readonly dueMs: number;
   readonly timeoutMs: number;
   readonly measurements: Measurements;
@@ -24,7 +24,7 @@ const EXCERPT_BYTES = 300;
 
 export class LoadExchange implements Dispatcher.DispatchHandler {
   readonly dueMs: number;
-  /** The beginning of a reply that is an error. */
+  /** The beginning of an error reply. */
   excerpt = '';
   private readonly params: LoadExchangeParams;
   private readonly series: Series;
@@ -45,7 +45,7 @@ export class LoadExchange implements Dispatcher.DispatchHandler {
     measurements.begun += 1;
     measurements.open += 1;
     if (isStreamed) measurements.openStreams += 1;
-    // It counts from when the request was due, as its latency does.
+    // The time limit counts from when the request was due, as its latency does.
     const leftMs = Math.max(1, dueMs + params.timeoutMs - clock.monotonicMs());
     this.timer = setTimeout(() => this.giveUp(`no whole reply within ${params.timeoutMs / 1_000} s`), leftMs);
   }
@@ -57,7 +57,7 @@ export class LoadExchange implements Dispatcher.DispatchHandler {
     dispatcher.dispatch({ origin, path, method: 'POST', headers: { ...headers }, body }, this);
   }
 
-  /** Ends without being counted: the load has been stopped. */
+  /** Ends the exchange without counting it, because the load was stopped. */
   abandon(): void {
     if (this.settle()) this.controller?.abort(new Error('stopped'));
   }
@@ -103,7 +103,7 @@ export class LoadExchange implements Dispatcher.DispatchHandler {
     return this.firstByteMs === null ? 'an empty reply' : null;
   }
 
-  /** Events that arrive together are 0 apart: that is how their reader sees them. */
+  /** Events that arrive together count as 0 apart, as their reader sees them. */
   private noteEvents(count: number, nowMs: number): void {
     this.params.measurements.events += count;
     for (let left = count; left > 0; left--) {
@@ -118,7 +118,7 @@ export class LoadExchange implements Dispatcher.DispatchHandler {
     this.params.onOver(this, error);
   }
 
-  /** false: it was over before. */
+  /** false: the exchange had ended before. */
   private settle(): boolean {
     if (this.isOver) return false;
     this.isOver = true;

@@ -1,4 +1,4 @@
-// The one request that a load repeats, whole and as a stream, in each API; and how the end of its stream looks.
+// The one request that a load repeats in each API, streamed or not, and how to recognize the end of its stream.
 
 import { Buffer } from 'node:buffer';
 
@@ -8,7 +8,7 @@ export interface LoadRequest {
   readonly headers: Readonly<Record<string, string>>;
   readonly whole: Buffer;
   readonly streamed: Buffer;
-  /** What one of the lines of a stream's last event begins with. */
+  /** The beginning of one of the lines of a stream's last event. */
   readonly endLine: string;
 }
 
@@ -46,7 +46,7 @@ export const LOAD_APIS: Readonly<Record<string, Api>> = {
 };
 
 export interface LoadRequestParams {
-  /** An address with or without the path of its API; without one, /v1 is meant. */
+  /** An address with or without a path; without one, the API is called below /v1. */
   readonly target: URL;
   /** A name in LOAD_APIS. */
   readonly api: string;

@@ -1,9 +1,9 @@
-// What a load has measured: a histogram for each kind of duration, and the errors by kind. Durations are those of good
-// replies alone, so that a quick refusal does not look like a quick reply.
+// What a load has measured: a histogram for each kind of duration, and the errors by kind. Durations include only good
+// replies, so that a quick refusal does not look like a quick reply.
 
 import { Histogram } from './histogram.ts';
 
-/** Of replies of one kind: whole ones or streams. */
+/** Durations of one kind of replies: whole ones or streams. */
 export class Series {
   /** From when the request was due to the last byte. */
   readonly latency = new Histogram();
@@ -16,7 +16,7 @@ export class Series {
 export class Measurements {
   readonly requests = new Series();
   readonly streams = new Series();
-  /** How much later than it was due a request was sent by this process: how far its own figures can be trusted. */
+  /** How much later than due this process sent a request: shows how far its own figures can be trusted. */
   readonly ownDelay = new Histogram();
   readonly errors = new Map<string, number>();
   begun = 0;

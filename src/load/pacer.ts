@@ -1,4 +1,4 @@
-// Wakes its starter at even intervals, to some tens of microseconds. Timers of the event loop are whole milliseconds,
+// Calls back at even intervals, precise to some tens of microseconds. Timers of the event loop are whole milliseconds,
 // too coarse for a schedule of thousands of requests a second: a thread sleeps on a futex instead.
 
 import { once } from 'node:events';
@@ -9,8 +9,8 @@ interface PacerData {
 }
 
 /**
- * Resolves at its first wake-up: a thread takes tens of milliseconds to start. The next wake-ups are of no use if the
- * loop could not take the ones before; those are not repeated.
+ * Resolves at the first wake-up, because a thread takes tens of milliseconds to start. Several wake-ups may arrive
+ * together after the event loop was busy, so `onDue` sends everything that is due.
  */
 export async function startPacer(intervalMs: number, onDue: () => void): Promise<Worker> {
   const data: PacerData = { pacerIntervalMs: intervalMs };

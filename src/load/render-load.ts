@@ -1,4 +1,4 @@
-// Renders what a load measured: as text for people, as JSON for programs, and the line that tells how it goes.
+// Renders the measurements of a load: as text for people, as JSON for programs, and as the live line of progress.
 
 import type { Histogram } from './histogram.ts';
 import type { Measurements, Series } from './measurements.ts';
@@ -67,7 +67,7 @@ export function loadFigures(result: LoadResult): Readonly<Record<string, unknown
   };
 }
 
-/** Those with a value, by the names that figures and logs have. */
+/** The histograms that have a value, by their names in figures and logs. */
 export function histogramsOf({ requests, streams, ownDelay }: Measurements): Readonly<Record<string, Histogram>> {
   const all: [string, Histogram][] = [
     ['request_latency', requests.latency],

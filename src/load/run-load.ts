@@ -1,5 +1,5 @@
-// Runs a load: requests that leave by a schedule whatever the replies do, a number of requests or of streams that are
-// always open, or both at once; until its time is over or it is stopped.
+// Runs a load until its time is over or it is stopped: requests that leave by a schedule whatever the replies do, a
+// number of requests or streams that are always open, or both at once.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent } from 'undici';
@@ -26,28 +26,40 @@ export interface LoadPlan {
 export interface LoadResult {
   readonly measurements: Measurements;
   readonly startedAtMs: number;
-  /** How long requests began. */
+  /** For how long requests were begun. */
   readonly elapsedMs: number;
-  /** Good replies that were whole within it. Those that were waited for afterwards say nothing of a second. */
+  /**
+   * Good replies that were complete within `elapsedMs`. Later replies say nothing about how many the target serves in a
+   * second.
+   */
   readonly goodInTime: number;
-  /** Requests without a whole reply when the load was stopped, and the age of the oldest. */
+  /** Requests without a complete reply when the load was stopped, and the age of the oldest. */
   readonly abandoned: number;
   readonly oldestAbandonedMs: number;
 }
 
-/** Beyond this the target has long stopped answering; what is due is counted as an error, never left out. */
+/**
+ * When so many requests are open, the target has long stopped answering. Further requests that are due count as errors,
+ * and are never left out.
+ */
 const OPEN_MAX = 10_000;
 const NOT_SENT = `not sent: ${OPEN_MAX} requests were open`;
-/** A request of a closed loop that failed at once is not repeated at once. */
+/** The pause before a closed loop repeats a request that failed, which it may have done at once. */
 const AFTER_ERROR_MS = 100;
 const WAKE_INTERVAL_MS_MIN = 0.5;
-/** The pacer begins somewhere between two requests that are due, and a slow schedule would stay that late. */
+/**
+ * The pacer starts at a random moment between two due requests. With a slow schedule and longer intervals, every
+ * request would be late by that offset.
+ */
 const WAKE_INTERVAL_MS_MAX = 1;
-/** What is due within this is sent: the clocks of two threads are not read in the same instant. */
+/**
+ * Requests that are due within this time are sent now, because the clocks of two threads are not read at the same
+ * instant.
+ */
 const DUE_WITHIN_MS = 0.05;
 
 /**
- * Sends one request and waits for its reply. null: it is good; otherwise what is wrong, with the beginning of the
+ * Sends one request and waits for its reply. null: the reply is good; otherwise the error, with the beginning of the
  * reply.
  */
 export async function tryOnce(plan: LoadPlan, clock: Clock): Promise<string | null> {
@@ -62,7 +74,7 @@ export async function tryOnce(plan: LoadPlan, clock: Clock): Promise<string | nu
   return wrong;
 }
 
-/** `signal` stops it before its time; what was measured until then is the result. */
+/** `signal` stops the load early; the result is what was measured until then. */
 export async function runLoad(
   plan: LoadPlan,
   clock: Clock,
@@ -82,7 +94,7 @@ export async function runLoad(
   const elapsedMs = clock.monotonicMs() - startMs;
   const goodInTime = load.measurements.good;
   await pacer?.terminate();
-  // Whoever stopped waiting now would leave out the slowest replies.
+  // Not waiting for the open replies would leave out the slowest ones.
   await load.drained(signal);
   const left = load.abandonAll();
   await load.close();
@@ -98,13 +110,13 @@ class Load {
   private onDrained: (() => void) | null = null;
   private nextDueMs = 0;
   private untilMs = 0;
-  /** 0: there is no schedule, or not yet. */
+  /** 0: there is no schedule, or it has not begun. */
   private intervalMs = 0;
 
   constructor(plan: LoadPlan, clock: Clock) {
     this.plan = plan;
     this.clock = clock;
-    // A schedule has as many connections as it needs, a closed loop no more than it has places.
+    // A schedule opens as many connections as it needs; a closed loop has one for each place.
     const connections = plan.rate === null ? plan.concurrency + plan.streams : null;
     this.agent = new Agent({ connections, pipelining: 1, allowH2: false, headersTimeout: 0, bodyTimeout: 0 });
   }
@@ -130,7 +142,10 @@ class Load {
     exchange.send();
   }
 
-  /** Each place of a closed loop sends its next request when it has its reply. Returns what ends them. */
+  /**
+   * Each place of a closed loop sends its next request when its reply is complete. Returns a function that ends the
+   * loops.
+   */
   startLoops(): () => void {
     const { concurrency, streams, areStreamed } = this.plan;
     let isEnded = false;
@@ -148,7 +163,7 @@ class Load {
     };
   }
 
-  /** Resolves when it runs: what was due while a thread starts would be late by this command's own doing. */
+  /** Resolves when the pacer runs. Requests due while its thread starts would be late because of this command. */
   startPacer(rate: number): ReturnType<typeof startPacer> {
     const wakeIntervalMs = Math.min(Math.max(1_000 / rate, WAKE_INTERVAL_MS_MIN), WAKE_INTERVAL_MS_MAX);
     return startPacer(wakeIntervalMs, () =>
@@ -162,7 +177,7 @@ class Load {
     this.untilMs = startMs + this.plan.seconds * 1_000;
   }
 
-  /** Sends all that was due before this moment, however late that is. */
+  /** Sends all requests that were due before this moment, however late they are. */
   sendDue(untilMs: number): void {
     if (this.intervalMs === 0) return;
     for (; this.nextDueMs < untilMs; this.nextDueMs += this.intervalMs) {

@@ -1,5 +1,5 @@
-// Counts the events of a stream in the bytes of its pieces, wherever they are cut, and knows whether the last one, or
-// an error, has been among them. Only the beginning of each line is kept.
+// Counts the events of a stream in its pieces, wherever they are cut, and notices its last event and errors. Only the
+// beginning of each line is kept.
 
 import { Buffer } from 'node:buffer';
 
@@ -10,7 +10,7 @@ const ERROR_LINES = ['event: error', 'event: response.failed', 'data: {"error"']
 export class StreamEvents {
   /** The last event of a whole stream was seen. */
   isWhole = false;
-  /** An event tells an error. */
+  /** An event reported an error. */
   hasError = false;
   private readonly endLine: string;
   private readonly kept: Buffer;
@@ -22,7 +22,7 @@ export class StreamEvents {
     this.kept = Buffer.alloc(Math.max(endLine.length, ...ERROR_LINES.map(({ length }) => length)));
   }
 
-  /** Returns how many events ended in this piece. Comments, which only keep a connection open, are none. */
+  /** Returns how many events ended in this piece. Comments, which only keep a connection open, do not count. */
   push(piece: Buffer): number {
     let ended = 0;
     let at = 0;
@@ -42,7 +42,7 @@ export class StreamEvents {
     this.lineBytes += until - from;
   }
 
-  /** true: an event ended with this line, which is empty. */
+  /** true: this line is empty and ended an event. */
   private endOfLine(): boolean {
     const bytes = this.lineBytes;
     this.lineBytes = 0;

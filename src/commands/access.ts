@@ -1,5 +1,5 @@
-// `tollgate access`: sets and shows which models the platform lets an organization, a team or a key use. A request must
-// be allowed by all three lists, and by the organization's own lists.
+// `tollgate access`: sets and shows which models the platform lets an organization, a team or a key use. All three
+// lists must allow a request, and the organization's own lists as well.
 
 import type { AllowedModels, ModelAccess } from '../domain/identity/model-access.ts';
 import { getModelAccess, setModelAccess } from '../storage/postgres/identity/model-access.ts';
@@ -22,8 +22,8 @@ export const accessCommand: Command = {
     'tollgate access show --organization SLUG [--team SLUG | --key NAME|ID]',
   ],
   summary:
-    'Sets the only models that the platform lets an organization, team or key use; lets it use all of ' +
-    'them again; or shows them and what the organization sets itself.',
+    'Restricts an organization, team or key to the models that the platform names; removes that restriction; or ' +
+    "shows it, with the organization's own.",
   run,
 };
 
@@ -48,7 +48,7 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   return 0;
 }
 
-/** `tollgate key` parses its models with this too. */
+/** Also parses the models of `tollgate key`. */
 export function parseModels(text: string): readonly string[] {
   const models = text.split(',').map((id) => id.trim());
   if (models.includes(''))

@@ -1,5 +1,5 @@
-// `tollgate administrator`: adds, removes and lists those who administer the whole installation beside the holder of
-// ADMIN_TOKEN.
+// `tollgate administrator`: adds, removes and lists the people who administer the whole installation, besides the
+// holder of ADMIN_TOKEN.
 
 import {
   addPlatformAdministrator,
@@ -13,7 +13,7 @@ import { commandActor, expectDone, listAll } from './command/identity.ts';
 
 export const administratorCommand: Command = {
   usage: ['tollgate administrator add|remove --user EMAIL', 'tollgate administrator list'],
-  summary: 'Lets somebody administer the whole installation with their access tokens, ends that, or lists who may.',
+  summary: 'Makes a person an administrator of the whole installation, ends that, or lists the administrators.',
   run,
 };
 

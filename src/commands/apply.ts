@@ -17,9 +17,9 @@ import {
 export const applyCommand: Command = {
   usage: ['tollgate apply FILE [--dry-run] [--prune]'],
   summary:
-    'Puts a configuration file into the running installation of DATA_DIR, or of DATABASE_URL. What the file does not ' +
-    'mention stays as it is. --dry-run prints the difference and changes nothing; --prune removes the providers, ' +
-    'models, routing policies, limits and keys from a file that its lists no longer have.',
+    'Applies a configuration file to the running installation of DATA_DIR, or of DATABASE_URL. Entries that the ' +
+    'file does not mention stay as they are. --dry-run prints the difference and changes nothing; --prune ' +
+    'removes the providers, models, routing policies, limits and keys from a file that its lists no longer have.',
   run,
 };
 
@@ -29,7 +29,7 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   const { values, positionals } = parseArguments(args, OPTIONS);
   const [file = ''] = expectPositionals(positionals, ['FILE']);
   const dryRun = values['dry-run'];
-  // Other mistakes are named also where no installation runs.
+  // Mistakes in the file are reported even if no installation runs.
   readConfigurationFile(resolve(file), environment, 'later');
   const { configuration, applied } = await withDatabase(environment, async (postgres, _, secrets) => {
     const configuration = readConfigurationFile(resolve(file), environment, await readStoredNames(postgres));

@@ -19,12 +19,12 @@ import { DEMO_KEY_FILE } from './start/demo-key.ts';
 export const backupCommand: Command = {
   usage: ['tollgate backup DIRECTORY'],
   summary:
-    'Makes a consistent copy of this installation (DATA_DIR) while it runs: its secrets, its database and its spool. ' +
-    'Reports are made anew from them. DIRECTORY must not exist.',
+    'Makes a consistent copy of this installation (DATA_DIR) while it runs: its secrets, its database, its spool ' +
+    'and its uploaded files. Reports are made again from them. DIRECTORY must not exist.',
   run,
 };
 
-/** What a backup is, for `tollgate restore`. */
+/** Describes a backup for `tollgate restore`. */
 export interface BackupManifest {
   readonly format: 1;
   readonly madeAt: string;
@@ -32,15 +32,18 @@ export interface BackupManifest {
   readonly databasePassword: string;
 }
 
-/** Beside the database and the spool. The key of the demo is in no database, and its users go on with it. */
+/**
+ * Files that a backup contains besides the database and the spool. The demo's key is not in the database, and its users
+ * keep using it after a restore.
+ */
 const KEPT_FILES: readonly string[] = ['secrets.json', DEMO_KEY_FILE, 'media', 'media/mark', 'media/objects'];
 
-/** By its path in the data directory; of uploaded files those that are whole. */
+/** Whether a backup contains the file, by its path in the data directory; of uploaded files only complete ones. */
 export function isKeptFile(path: string): boolean {
   return KEPT_FILES.includes(path) || path.startsWith('media/objects/');
 }
 
-/** What cannot be looked at is told as it is, and not taken for absent. */
+/** A missing file is no error; any other problem is thrown, and not taken for a missing file. */
 const MAY_BE_ABSENT = { throwIfNoEntry: false } as const;
 
 /** Written last: without it a directory is no backup. */
@@ -64,7 +67,7 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   if (statSync(dirname(target), MAY_BE_ABSENT) === undefined)
     throw new StartFault(`${dirname(target)} does not exist: make it first`);
   refuseWithin(target, [dataDirectory, openPostgresHome(dataDirectory).directory]);
-  // Under its own name only once it is whole, so that one that was cut is never taken for a backup.
+  // The copy gets its own name when it is complete, so that an interrupted copy is never taken for a backup.
   const partial = join(dirname(target), `.${basename(target)}.partial-${process.pid}`);
   try {
     await copyInstallation(dataDirectory, completeConfig(settings).databaseUrl, partial);
@@ -78,7 +81,7 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   return 0;
 }
 
-/** A copy within what is copied would have no end. */
+/** A copy inside a directory that is being copied would never end. */
 function refuseWithin(target: string, copied: readonly string[]): void {
   const parent = realpathSync(dirname(target));
   const around = copied.map((path) => realpathSync(path)).find((path) => `${parent}${sep}`.startsWith(`${path}${sep}`));
@@ -86,10 +89,10 @@ function refuseWithin(target: string, copied: readonly string[]): void {
 }
 
 /**
- * The spool, from which nothing is removed meanwhile, before the instant of which the database's copy is: what that
- * does not have yet is in the copy of the spool, and is posted by whoever starts from the two, once, as after a crash;
- * and it has every lease under which the copied spool charges. What is recorded after the spool was copied is in no
- * backup, unless it was posted by then.
+ * Copies the spool before the instant that the database's copy shows, and removes nothing from the spool meanwhile. So
+ * the copied spool has every record that the copied database lacks. An installation that starts from the two posts
+ * these records once, as after a crash, and the database has every lease under which the copied spool charges. Records
+ * that were written after the spool was copied are in the backup only if they were posted by then.
  */
 async function copyInstallation(dataDirectory: string, databaseUrl: string, partial: string): Promise<void> {
   const spoolDirectory = join(dataDirectory, 'spool');

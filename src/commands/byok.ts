@@ -1,4 +1,4 @@
-// `tollgate byok`: what the platform lets an organization do with provider keys of its own, shown or set.
+// `tollgate byok`: shows or sets what the platform allows an organization to do with its own provider keys.
 
 import { feeSchema } from '../domain/configuration/schema/own-key-schema.ts';
 import { formatUsdString } from '../domain/money/format.ts';
@@ -24,7 +24,8 @@ export const byokCommand: Command = {
     'tollgate byok show --organization SLUG',
   ],
   summary:
-    'Sets or shows what the platform lets an organization do with provider keys of its own. What is not named stays.',
+    'Sets or shows what the platform allows an organization to do with its own provider keys. Settings that are ' +
+    'not named stay.',
   run,
 };
 

@@ -54,13 +54,13 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
 const EXIT_FAILED = 1;
 const EXIT_WRONG_USE = 2;
 
-/** Where what it says goes, line by line. */
+/** Where the command prints, line by line. */
 export interface Output {
   readonly print: (text: string) => void;
   readonly complain: (text: string) => void;
 }
 
-/** Resolves with the exit code. What is expected to go wrong is told; nothing is thrown. */
+/** Resolves with the exit code. Expected problems are printed; nothing is thrown. */
 export async function runCommandLine(
   argv: readonly string[],
   environment: Environment,

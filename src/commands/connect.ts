@@ -1,5 +1,5 @@
-// `tollgate connect`: tells a coding agent or an editor where the gateway is: prints its settings, writes them into the
-// file of the person's home, takes them back, or tries one request.
+// `tollgate connect`: connects a coding agent or an editor to the gateway. Prints the tool's settings, writes them into
+// the file in the person's home directory, restores that file, or tries one request.
 
 import { homedir } from 'node:os';
 import { join } from 'node:path';
@@ -13,10 +13,10 @@ export const connectCommand: Command = {
       '[--url URL] [--key K] [--model M] [--write [--dry-run] | --undo | --check]',
   ],
   summary:
-    'Prints the settings that connect a tool with the gateway at --url (http://127.0.0.1:8080), with the models of ' +
-    'the key (--key or TOLLGATE_KEY). --write merges them into your settings file and keeps what it was; --dry-run ' +
-    'shows what that would make of it, --undo gives back what it was, --check makes one request and shows model and ' +
-    'cost.',
+    'Prints the settings that connect a tool with the gateway at --url (http://127.0.0.1:8080), with the models ' +
+    'of the key (--key or TOLLGATE_KEY). --write merges them into your settings file and keeps a copy of the ' +
+    'file; --dry-run shows the result of --write, --undo restores the copy, --check makes one request and shows ' +
+    'model and cost.',
   run,
 };
 
@@ -30,7 +30,7 @@ const OPTIONS = {
   check: { type: 'boolean', default: false },
 } as const;
 
-/** What is printed where a key goes: the terminal's history is no place for it. */
+/** Printed instead of the key, because a terminal's history is no place for it. */
 const KEY_SHOWN = 'YOUR_KEY';
 
 async function run(args: readonly string[], { environment, print }: CommandContext): Promise<number> {

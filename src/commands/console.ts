@@ -12,8 +12,8 @@ import { commandActor, expectDone, findMember, findOrganization } from './comman
 export const consoleCommand: Command = {
   usage: ['tollgate console [--user EMAIL] [--organization SLUG]'],
   summary:
-    'Prints a link that opens the console signed in, once and within ten minutes: as that person, or without --user ' +
-    'as an administrator of the whole installation.',
+    'Prints a link that opens the console signed in, once and within ten minutes: as the person of --user, or ' +
+    'without it as an administrator of the whole installation.',
   run,
 };
 
@@ -38,7 +38,7 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   return 0;
 }
 
-/** The code is in the fragment, which browsers send nowhere. `query`: what the console shows first. */
+/** The code is in the fragment, which browsers send to no server. `query`: what the console shows first. */
 export function consoleLink(url: string, code: string, query = ''): string {
   return `${url}/console${query}#link=${code}`;
 }

@@ -18,8 +18,8 @@ import { commandActor, expectDone, findOrganization } from './command/identity.t
 export const creditCommand: Command = {
   usage: ['tollgate credit add --organization SLUG [--user EMAIL] --amount USD --reference TEXT'],
   summary:
-    "Posts a deposit, with --user into that member's own wallet. The reference makes it safe to repeat: " +
-    'the same one is posted once.',
+    "Posts a deposit, with --user into that member's own wallet. The reference makes it safe to repeat: a " +
+    'deposit with the same reference is posted once.',
   run,
 };
 

@@ -1,4 +1,4 @@
-// `tollgate doctor`: looks at what an installation needs, calls each provider once, and says in plain words what is
+// `tollgate doctor`: checks what an installation needs, calls each provider once, and says in plain words what is
 // wrong.
 
 import { existsSync } from 'node:fs';
@@ -16,8 +16,8 @@ import type { Finding } from './doctor/finding.ts';
 export const doctorCommand: Command = {
   usage: ['tollgate doctor [--config FILE]'],
   summary:
-    'Asks each provider of the configuration file with its key, which costs nothing, and looks at this ' +
-    'machine: ports, data directory, disk, open files, databases, clock. Says what is wrong. Exit code 0: nothing.',
+    'Calls each provider of the configuration file with its key, which costs nothing, and checks this machine: ' +
+    'ports, data directory, disk, open files, databases, clock. Prints what is wrong. Exit code 0: nothing.',
   run,
 };
 
@@ -63,7 +63,7 @@ function pathOf(named: string | undefined, config: Config): string | null {
   return config.configurationFile ?? (existsSync(USUAL_FILE) ? resolve(USUAL_FILE) : null);
 }
 
-/** What the file has in mistakes, variables that are not set included. */
+/** The mistakes in the file, including variables that are not set. */
 function examineFile(path: string, environment: Environment): Finding[] {
   try {
     readConfigurationFile(path, environment, 'later');
@@ -74,7 +74,7 @@ function examineFile(path: string, environment: Environment): Finding[] {
   }
 }
 
-/** null: it cannot be read, which has been said already. */
+/** null: the file cannot be read, which has been reported already. */
 function openOrShow(path: string): ReturnType<typeof openConfigurationText> | null {
   try {
     return openConfigurationText(path);

@@ -22,13 +22,12 @@ import { commandActor } from './command/identity.ts';
 export const epochCommand: Command = {
   usage: ['tollgate epoch list', 'tollgate epoch abandon EPOCH --machine NAME [--force]'],
   summary:
-    'Lists the processes that hold money. abandon: the machine and its spool are gone for ever, so what ' +
-    'its process leased returns and what it left open is cancelled; charges that only its spool knew ' +
-    'of are lost.',
+    'Lists the processes that hold money. abandon: gives up a process whose machine and spool are gone for ever. ' +
+    'Its leases return, and its open requests are cancelled; charges that only its spool had are lost.',
   run,
 };
 
-/** An epoch of which something was posted this recently is not gone. */
+/** An epoch that had a posting this recently is not gone. */
 const SILENT_MS = 600_000;
 
 async function run(args: readonly string[], { environment, print }: CommandContext): Promise<number> {

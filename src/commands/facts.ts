@@ -8,8 +8,8 @@ import { withDatabase } from './command/database.ts';
 export const factsCommand: Command = {
   usage: ['tollgate facts show', 'tollgate facts release --machine NAME'],
   summary:
-    'Shows which ClickHouse has the facts that reports are made of. release: that one is given up, and ' +
-    'the next jobs process that starts registers its own, and makes the facts there anew from the ledger.',
+    'Shows which ClickHouse has the facts that reports are made of. release: gives that ClickHouse up; the next ' +
+    'jobs process that starts registers its own, and makes the facts again from the ledger.',
   run,
 };
 

@@ -28,10 +28,10 @@ export const guardrailCommand: Command = {
     'tollgate guardrail probe --model MODEL [--samples 20] [--url URL] [--key K]',
   ],
   summary:
-    'Lists guardrail policies and who is screened by them, or assigns what the platform sets. test shows ' +
-    'what a policy would find in a text, and calls nobody. Policies are made by a configuration file or over HTTP. ' +
-    'probe asks a model through the gateway at --url (http://127.0.0.1:8080), with the key (--key or TOLLGATE_KEY), ' +
-    'and shows how often it copies a placeholder verbatim.',
+    "Lists guardrail policies and their assignments, or sets the platform's assignments. test shows what a " +
+    'policy would find in a text, and calls nobody. Policies are made by a configuration file or over HTTP. ' +
+    'probe asks a model through the gateway at --url (http://127.0.0.1:8080), with the key (--key or ' +
+    'TOLLGATE_KEY), and shows how often it copies a placeholder verbatim.',
   run: (args, context) => runAction(args, context, OPTIONS, { list, assign, test, remove, probe }),
 };
 
@@ -45,7 +45,7 @@ const OPTIONS = {
   url: { type: 'string', default: 'http://127.0.0.1:8080' },
 } as const;
 
-/** Each is a request that is paid for. */
+/** Each sample is a paid request. */
 const SAMPLES_MAX = 1_000;
 
 type Values = OptionValues<typeof OPTIONS>;

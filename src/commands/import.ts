@@ -1,4 +1,4 @@
-// `tollgate import litellm`: makes a configuration file of LiteLLM's, and lists what of it is not taken over.
+// `tollgate import litellm`: converts a LiteLLM configuration, and lists the parts that it cannot convert.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
@@ -13,8 +13,9 @@ import { loadPriceList, PRICE_LIST_TEXT } from './configuration-file/price-list.
 export const importCommand: Command = {
   usage: ['tollgate import litellm CONFIG [--out FILE] [--force]'],
   summary:
-    "Makes a configuration file of LiteLLM's config.yaml: providers, models, prices, limits and aliases. What is not " +
-    'taken over is listed, with its line and the reason. Without --out both are printed. --force overwrites FILE.',
+    "Makes a configuration file from LiteLLM's config.yaml: providers, models, prices, limits and aliases. Lists " +
+    'what it cannot convert, with the line and the reason. Without --out both are printed. --force overwrites ' +
+    'FILE.',
   run,
 };
 

@@ -1,4 +1,4 @@
-// `tollgate init`: writes a configuration file that runs as it is, for the providers that somebody has.
+// `tollgate init`: writes a configuration file that runs as it is, for the providers that the operator has.
 
 import { existsSync } from 'node:fs';
 import { basename, relative, resolve } from 'node:path';
@@ -34,10 +34,10 @@ export const initCommand: Command = {
       '[--organization SLUG] [--offline] [--yes] [--force]',
   ],
   summary:
-    'Asks which providers you have and writes a configuration file (tollgate.yaml) that runs: models with prices and ' +
-    'limits, an organization with a key. With --provider nobody is asked, nor with --yes, which takes those whose ' +
-    'key the environment has. Providers are asked for the limits of their models, unless --offline. --force ' +
-    'overwrites the file.',
+    'Asks which providers you have and writes a configuration file (tollgate.yaml) that runs: models with prices ' +
+    'and limits, an organization with a key. With --provider it does not ask; with --yes it takes the providers ' +
+    'whose key is in the environment. It asks providers for the limits of their models, unless --offline. ' +
+    '--force overwrites the file.',
   run: (args, context) => initialize(args, context, openPrompt),
 };
 
@@ -51,7 +51,7 @@ const OPTIONS = {
   force: { type: 'boolean', default: false },
 } as const;
 
-/** `open` gives the terminal to ask at; null: there is none. */
+/** `open` returns the prompt at the terminal; null: there is no terminal. */
 export async function initialize(
   args: readonly string[],
   { environment, print }: CommandContext,
@@ -111,7 +111,7 @@ async function choose(
   }
 }
 
-/** Those whose key the environment has, and which need nothing else. */
+/** The providers whose key is in the environment, and which need nothing else. */
 function ofEnvironment(environment: Environment, models: readonly string[]): readonly ChosenProvider[] {
   const presets = (Object.keys(USUAL_MODELS) as PresetName[]).filter(
     (preset) => (environment[keyVariable(preset) ?? ''] ?? '') !== '' && expandPreset(preset, {}).ok,
@@ -128,7 +128,7 @@ interface InitProvider extends ChosenProvider {
   readonly text: ProviderText;
 }
 
-/** Two of one preset have ids of their own. */
+/** Two providers of one preset get different ids. */
 function providersOf(chosen: readonly ChosenProvider[]): readonly InitProvider[] {
   return chosen.map((provider, at) => {
     const { preset, with: values } = provider;
@@ -156,7 +156,7 @@ interface Asking {
   readonly isOffline: boolean;
 }
 
-/** What each provider says of its models, as far as its key is there. */
+/** The models that each provider lists, if its key is known. */
 async function askAll(
   providers: readonly InitProvider[],
   { environment, print, isOffline }: Asking,
@@ -180,7 +180,7 @@ async function askAll(
   });
 }
 
-/** Of a server of one's own so many models are taken where none is named. */
+/** If no model of an own server is named, at most so many of its models are written. */
 const OWN_MODELS_MAX = 5;
 
 function modelsOf(
@@ -214,7 +214,7 @@ function modelsOf(
     const found = offered?.models?.find((model) => model.id === name);
     const limits = { contextLength: found?.contextLength ?? null, maxOutputTokens: found?.maxOutputTokens ?? null };
     const vendor = VENDORS[preset] ?? preset;
-    // OpenRouter's names and those of Perplexity's agents have their vendor in front already.
+    // The names of OpenRouter's models and of Perplexity's agents begin with the vendor already.
     const hasVendor = preset === 'openrouter' || (preset === 'perplexity' && name.includes('/'));
     const id = hasVendor ? name : `${vendor}/${name}`;
     const plan = planModel({
@@ -231,7 +231,7 @@ function modelsOf(
   });
 }
 
-/** A model of two providers is one, with both. */
+/** A model that two providers serve becomes one entry with both. */
 function merged(models: readonly ModelText[]): readonly ModelText[] {
   const byId = new Map<string, ModelText>();
   for (const model of models) {

@@ -14,7 +14,7 @@ export const jobsCommand: Command = {
 };
 
 async function run(args: readonly string[], context: CommandContext): Promise<number> {
-  // A Postgres of an installation beside it may be embedded there.
+  // An installation beside this process may have an embedded Postgres, so only ClickHouse is required here.
   const { clickhouseUrl } = readConfig(context.environment);
   const missing = missingStores({ databaseUrl: '', clickhouseUrl });
   if (missing.length > 0) throw new StartFault(missing.join('\n'));

@@ -36,9 +36,9 @@ export const keyCommand: Command = {
     'tollgate key list --organization SLUG [--team SLUG] [--user EMAIL]',
   ],
   summary:
-    'Makes an inference key and prints it, once; changes one; gives one a new secret, the old one good ' +
-    'for the overlap (0); revokes one, everywhere within a second; or lists them with their ids, by ' +
-    'which keys are named that their users pay for.',
+    'Makes an inference key and prints it, once; changes a key; gives a key a new secret, while the old one ' +
+    'works for the overlap (0 s); revokes a key, everywhere within a second; or lists keys with their ids. A key ' +
+    'that its user pays for is named by its id.',
   run,
 };
 

@@ -40,8 +40,8 @@ export const limitCommand: Command = {
     'tollgate limit list|current --organization SLUG [--team SLUG | --user EMAIL | --key NAME|ID]',
   ],
   summary:
-    'Sets or removes what the platform sets on use, or lists it with what the organization sets itself; of an ' +
-    'organization also what is set on its teams, members and keys. current: what is used, lent and left of each. ' +
+    "Sets or removes the platform's limits on use, or lists them with the organization's own; for an " +
+    'organization also those on its teams, members and keys. current: what is used, lent and left of each. ' +
     `KIND: ${LIMIT_KINDS.join(', ')}.`,
   run,
 };

@@ -21,10 +21,11 @@ export const loadCommand: Command = {
       '[--timeout SECONDS] [--json FILE] [--hdr FILE]',
   ],
   summary:
-    'Puts a load on any OpenAI-compatible address. --rate: so many requests a second, by a schedule that no reply ' +
-    'holds up, with latencies from when each was due. --concurrency: so many are always open. --streams: so many ' +
-    'streams are always open, beside either. --streamed: those of --rate or --concurrency are streams. The key is ' +
-    "--key or TOLLGATE_KEY. --hdr writes HdrHistogram's log. Exit code 0: all were good, 1: some were not.",
+    'Puts a load on any OpenAI-compatible address. --rate: requests a second, by a schedule that slow replies do ' +
+    'not delay, with latencies from when each was due. --concurrency: requests that are always open. --streams: ' +
+    'streams that are always open, beside either. --streamed: the requests of --rate or --concurrency are ' +
+    "streams. The key is --key or TOLLGATE_KEY. --hdr writes HdrHistogram's log. Exit code 0: all replies were " +
+    'good, 1: some were not.',
   run,
 };
 
@@ -51,14 +52,14 @@ const SECONDS_MAX = 86_400;
 const TIMEOUT_SECONDS_MAX = 3_600;
 const MAX_TOKENS_MAX = 1_000_000;
 const LIVE_INTERVAL_MS = 1_000;
-/** What a shell shows of a command that a signal ended. */
+/** The exit codes that shells use for a command that a signal ended. */
 const EXIT_INTERRUPTED = { SIGINT: 130, SIGTERM: 143 } as const;
 
 async function run(args: readonly string[], { environment, print }: CommandContext): Promise<number> {
   const { values, positionals } = parseArguments(args, OPTIONS);
   expectPositionals(positionals, []);
   const plan = await readPlan(values, environment['TOLLGATE_KEY'] ?? '');
-  // An hour's load is not lost to a directory that is not there.
+  // Opens the files before the load, so that an hour's load is not lost to a directory that does not exist.
   for (const path of [values.json, values.hdr]) if (path !== undefined) write(path, '', 'a');
   const { runLoad, tryOnce } = await import('../load/run-load.ts');
   const wrong = await tryOnce(plan, systemClock);
@@ -115,7 +116,7 @@ function readTarget(text: string): URL {
   return url;
 }
 
-/** null: it was not given. */
+/** null: the option was not given. */
 function readNumber(name: string, text: string | undefined, max: number): number | null {
   if (text === undefined) return null;
   const value = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
@@ -129,7 +130,9 @@ function readWhole(name: string, text: string | undefined, max: number): number 
   return value;
 }
 
-/** Each second, at a terminal only; on stderr, so that a file of stdout has the figures alone. */
+/**
+ * Prints progress each second, only at a terminal, and on stderr, so that a file of stdout contains only the figures.
+ */
 async function openLiveLine() {
   const { renderLiveLine } = await import('../load/render-load.ts');
   let timer: NodeJS.Timeout | null = null;
@@ -159,7 +162,7 @@ async function report(result: LoadResult, { json, hdr }: Values, print: CommandC
     write(hdr, renderHistogramLog(result.startedAtMs, result.elapsedMs, histogramsOf(result.measurements)));
 }
 
-/** `flag` `a`: what is in it stays. */
+/** With the `flag` `a` the file keeps its content. */
 function write(path: string, text: string, flag: 'w' | 'a' = 'w'): void {
   try {
     writeFileSync(path, text, { flag });

@@ -1,4 +1,4 @@
-// `tollgate logs`: shows the access log of this machine, and what comes to it.
+// `tollgate logs`: shows the access log of this machine, and new lines as they come.
 
 import { createReadStream } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
@@ -12,18 +12,23 @@ import { type Command, type CommandContext, expectPositionals, parseArguments, U
 export const logsCommand: Command = {
   usage: ['tollgate logs [-f] [--lines COUNT] [--failed] [--model MODEL] [--json]'],
   summary:
-    'Shows the last requests that ended on this machine (ACCESS_LOG=on), and with -f those that come; --json: as ' +
-    'they are in the log.',
+    'Shows the last requests that ended on this machine (ACCESS_LOG=on), and with -f new ones as they end; ' +
+    '--json prints them as they are in the log.',
   run,
 };
 
 const LINES = 20;
 const POLL_MS = 250;
 const CHUNK_BYTES = 1 << 16;
-/** A client may ask for a model by any text: none of it may move a terminal's cursor, or look like another line. */
+/**
+ * A client may write any text as its model. The text may neither move a terminal's cursor nor look like another line.
+ */
 const CONTROL = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
-/** Where to read on. A name is given to the next file, and a number of the file system is not. */
+/**
+ * The position to continue reading from. The file is identified by its number in the file system, because the next file
+ * gets the same name.
+ */
 interface Place {
   /** null: there is no file yet. */
   readonly fileId: bigint | null;
@@ -62,17 +67,17 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   return 0;
 }
 
-/** The last lines that are to be shown, oldest first, and how far the present file was read. */
+/** The last lines to show, oldest first, and how far the present file was read. */
 async function readLast(directory: string, count: number, shown: Shown): Promise<{ lines: string[]; place: Place }> {
   const newest = await readEnd(accessLogFile(directory, 0), count, shown);
   let { lines } = newest;
-  // Files are long: an older one is read only for what the newer ones lack.
+  // Files are long, so an older file is read only for lines that the newer ones lack.
   for (let age = 1; age < ACCESS_LOG_FILES && lines.length < count; age++)
     lines = [...(await readEnd(accessLogFile(directory, age), count - lines.length, shown)).lines, ...lines];
   return { lines, place: newest.place };
 }
 
-/** Of a file that is not there: nothing. */
+/** Returns nothing for a file that does not exist. */
 async function readEnd(path: string, count: number, shown: Shown): Promise<{ lines: string[]; place: Place }> {
   const lines: string[] = [];
   const place = await endOf(path);
@@ -95,14 +100,14 @@ async function endOf(path: string): Promise<Place> {
 }
 
 /**
- * Never resolves. A file that is put aside is read to its end, and the next one from its beginning. One that somebody
- * removed or emptied is not put aside: the older one has been shown, or was not asked for.
+ * Never resolves. A file that jobs renames is read to its end, and the next file from its beginning. If somebody
+ * removed or emptied the file, it was not renamed: the older file has been shown, or was not asked for.
  */
 async function follow(directory: string, from: Place, show: (line: string) => void): Promise<never> {
   const present = accessLogFile(directory, 0);
   const chunk = Buffer.alloc(CHUNK_BYTES);
   let rest = '';
-  /** Shows what has come to a file, and says how far it is read then. */
+  /** Shows the new lines of a file, and returns how far it has been read. */
   const readOn = async (path: string, offset: number): Promise<number> => {
     for (let at = offset; ; ) {
       const text = await readAt(path, at, chunk);
@@ -128,8 +133,8 @@ async function follow(directory: string, from: Place, show: (line: string) => vo
 }
 
 /**
- * Its bytes as characters of Latin-1: a character of a line may be cut by the end of what is read. Of a file that is
- * not there, as between two of them: nothing.
+ * Returns the bytes as characters of Latin-1, because a read may end inside a UTF-8 character. Returns nothing for a
+ * file that does not exist, as between two files.
  */
 async function readAt(path: string, offset: number, chunk: Buffer): Promise<string> {
   const file = await open(path).catch(ifAbsent);
@@ -142,7 +147,7 @@ async function readAt(path: string, offset: number, chunk: Buffer): Promise<stri
   }
 }
 
-/** Files are removed, and put aside, at any moment. */
+/** Files may be removed or renamed at any moment. */
 function ifAbsent(error: unknown): null {
   if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
   return null;
@@ -153,7 +158,7 @@ function showLine(line: string, { failed, model, json }: Shown, print: (text: st
   try {
     entry = JSON.parse(line) as AccessLogEntry | null;
   } catch {
-    // The last line of a machine that lost its power.
+    // The last line may be incomplete after a power cut.
     return;
   }
   if (typeof entry !== 'object' || entry === null) return;

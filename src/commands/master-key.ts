@@ -1,4 +1,4 @@
-// `tollgate master-key`: shows under which master keys the stored secrets are, so that one can be given up.
+// `tollgate master-key`: shows under which master keys the stored secrets are, so that an unused key can be removed.
 
 import { masterKeysOf } from '../storage/postgres/installation-secrets.ts';
 import { countSealedSecrets } from '../storage/postgres/sealed-secrets.ts';
@@ -9,8 +9,8 @@ import { withDatabase } from './command/database.ts';
 export const masterKeyCommand: Command = {
   usage: ['tollgate master-key status'],
   summary:
-    'Counts the stored secrets by the master key that they are encrypted under: the present one, one of ' +
-    'MASTER_KEY_PREVIOUS, or one that is not given. Exit code 0 where all are under the present one.',
+    'Counts the stored secrets by the master key that encrypts them: the present key, one of ' +
+    'MASTER_KEY_PREVIOUS, or a key that is not given. Exit code 0 if all are under the present key.',
   run,
 };
 

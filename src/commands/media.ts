@@ -1,4 +1,4 @@
-// `tollgate media`: lists and deletes uploaded files, and says that their directory has moved.
+// `tollgate media`: lists and deletes uploaded files, and records that their directory has moved.
 
 import type { MediaObject } from '../domain/media/media-object.ts';
 import { systemClock } from '../platform/clock.ts';
@@ -26,9 +26,9 @@ export const mediaCommand: Command = {
     'tollgate media home',
   ],
   summary:
-    'Lists the files that an organization uploaded, deletes one, or prints what they take and were used for, day by ' +
-    'day, as CSV. "home" says that the files of this installation lie where the settings say from now on, after they ' +
-    'were moved or lost.',
+    'Lists the files that an organization uploaded, deletes one, or prints their size and use, day by day, as ' +
+    'CSV. "home" records that the files of this installation now lie where the settings say, after they were ' +
+    'moved or lost.',
   run: (args, context) => runAction(args, context, OPTIONS, { list, remove, usage, home: moveHome }),
 };
 

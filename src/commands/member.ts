@@ -31,8 +31,8 @@ export const memberCommand: Command = {
     'tollgate member list --organization SLUG [--team SLUG]',
   ],
   summary:
-    'Adds somebody, or gives them another role if they are there; changes a role; removes them together ' +
-    'with their keys there; or lists them.',
+    'Adds a member, or changes the role of an existing one; changes a role; removes a member together with their ' +
+    'keys there; or lists the members.',
   run(args, context) {
     const { values, positionals } = parseArguments(args, MEMBER_OPTIONS);
     return runMember(values, positionals, context);
@@ -53,7 +53,7 @@ interface Order {
   readonly role: Role;
 }
 
-/** `tollgate team member` uses this too. */
+/** Also runs `tollgate team member`. */
 export async function runMember(
   values: Values,
   positionals: readonly string[],

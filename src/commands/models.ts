@@ -1,5 +1,5 @@
-// `tollgate models add`: writes a model into the configuration file, with prices from the list that comes along and
-// limits from what its provider says.
+// `tollgate models add`: writes a model into the configuration file, with prices from the price list that Tollgate
+// ships and limits from its provider.
 
 import type { Environment } from '../config.ts';
 import type { ConfigurationText } from '../domain/configuration-text/configuration-text.ts';
@@ -42,9 +42,10 @@ export const modelsCommand: Command = {
       '[--context TOKENS] [--max-output TOKENS] [--offline]',
   ],
   summary:
-    'Writes a model into the configuration file (tollgate.yaml): its prices from the list that comes with Tollgate, ' +
-    'with the date; its limits from its provider, which is asked once with its key, or from the options. --offline ' +
-    'asks nobody. --provider-model is the name that the provider has for it, such as a deployment of Azure.',
+    'Writes a model into the configuration file (tollgate.yaml): its prices, with their date, from the price ' +
+    'list that comes with Tollgate; its limits from its provider, which is asked once with its key, or from the ' +
+    "options. --offline asks nobody. --provider-model is the provider's name of the model, such as a deployment " +
+    'of Azure.',
   run,
 };
 
@@ -107,7 +108,7 @@ function readTokens(text: string | undefined, name: string): number | null {
   return count;
 }
 
-/** By name, or the one whose id, preset or vendor the model's id begins with. */
+/** The provider with this name or, without a name, the one whose id, preset or vendor the model's id begins with. */
 function findProvider(providers: readonly FileProvider[], id: string, named: string | undefined): FileProvider {
   const ids = providers.map((provider) => provider.id).join(', ') || 'none';
   if (named !== undefined) {
@@ -128,7 +129,7 @@ function findProvider(providers: readonly FileProvider[], id: string, named: str
   );
 }
 
-/** What public names of a preset's models usually begin with. */
+/** The vendor with which public names of a preset's models usually begin. */
 export const VENDORS: Readonly<Record<string, string>> = { gemini: 'google', vertex: 'google', xai: 'x-ai' };
 
 function vendorNames({ id, preset }: FileProvider): readonly string[] {
@@ -139,7 +140,7 @@ function modelPart(id: string): string {
   return id.slice(id.indexOf('/') + 1);
 }
 
-/** OpenRouter and the like have names with a vendor of their own. */
+/** OpenRouter and similar providers have names that contain a vendor. */
 function nameAtProvider(id: string, provider: FileProvider, list: ListedProvider | null): string {
   const names = vendorNames(provider).some((name) => id.startsWith(`${name}/`))
     ? [modelPart(id), id]
@@ -164,7 +165,10 @@ async function askProvider(
   return models;
 }
 
-/** What runs on machines of one's own, and a deployment with a name of its own, need be on no list of prices. */
+/**
+ * Whether the model exists at its provider, as far as lists can tell. A model on an own server, or a deployment with a
+ * name of its own, need not be listed.
+ */
 function isKnown(
   model: string,
   listed: ListedModel | null,
@@ -196,7 +200,7 @@ function namesLike(model: string, ofProvider: readonly ProviderModel[]): string 
   return near.length === 0 ? '' : `; names like it: ${near.join(', ')}`;
 }
 
-/** The options go before what the provider says, and a person is asked for what is left. */
+/** Options override the provider's limits; a person is asked for the rest. */
 async function completeLimits(
   options: ModelLimits,
   described: ProviderModel | undefined,
@@ -223,7 +227,7 @@ async function completeLimits(
   }
 }
 
-/** A model that the file has already gets one more provider. */
+/** If the file has the model already, the model gets one more provider. */
 function addToFile(
   file: ConfigurationText,
   { model, deployment }: PlannedModel,

@@ -24,8 +24,8 @@ export const orgCommand: Command = {
     'tollgate org list',
   ],
   summary:
-    'Makes an organization with its wallet and, if named, its first owner; changes one, or freezes its ' +
-    'credit; or lists all of them.',
+    'Makes an organization with its wallet and, if named, its first owner; changes one, or freezes its credit; ' +
+    'or lists all of them.',
   run: (args, context) => runAction(args, context, OPTIONS, { create, update, list }),
 };
 

@@ -1,4 +1,4 @@
-// `tollgate own-key`: organizations' own provider keys. A secret is read from a variable of the environment or from the
+// `tollgate own-key`: manages organizations' own provider keys. A secret is read from an environment variable or from
 // standard input, never from an argument, which every user of the machine could see.
 
 import { readFileSync } from 'node:fs';
@@ -43,8 +43,8 @@ export const ownKeyCommand: Command = {
     'tollgate own-key list --organization SLUG',
   ],
   summary:
-    'Stores an organization’s own provider key, gives one another secret, turns one on or off, removes one, or lists ' +
-    'them. The secret is read from the named variable of the environment, else from the standard input.',
+    'Stores an organization’s own provider key, gives one another secret, turns one on or off, removes one, or ' +
+    'lists them. The secret is read from the named environment variable, otherwise from standard input.',
   run,
 };
 
@@ -178,7 +178,7 @@ function referenceOf({ id, organizationId }: OwnKey): { readonly organizationId:
 }
 
 /**
- * What the provider says of a new secret, and where it is. Nothing is sent to one for which the organization may not
+ * Asks the provider whether it accepts a new secret. Nothing is sent to a provider for which the organization may not
  * have a key.
  */
 async function askProvider(

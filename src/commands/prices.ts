@@ -1,5 +1,5 @@
-// `tollgate prices diff`: compares the prices of the configuration file with the list that comes along, and writes the
-// listed ones into the file when it is told to. Nothing else ever changes a price.
+// `tollgate prices diff`: compares the prices of the configuration file with the price list that Tollgate ships, and
+// writes the listed ones into the file if asked to. Nothing else ever changes a price.
 
 import { ConfigurationText } from '../domain/configuration-text/configuration-text.ts';
 import { comparePrices, type PriceComparison } from '../domain/list-prices/compare-prices.ts';
@@ -22,9 +22,10 @@ import { loadPriceList, PRICE_LIST, PRICE_LIST_TEXT, type PriceList } from './co
 export const pricesCommand: Command = {
   usage: ['tollgate prices diff [--write] [--file FILE]'],
   summary:
-    'Compares the prices of the configuration file (tollgate.yaml) with the list that comes with Tollgate. --write ' +
-    'writes the listed ones into it; what a list cannot know (service tiers, speeds, regions, factors) stays, and so ' +
-    'do prices shared by an anchor or of dates of their own. Exit code 1: prices differ and were not written.',
+    'Compares the prices of the configuration file (tollgate.yaml) with the price list that comes with Tollgate. ' +
+    '--write writes the listed ones into the file. Prices that a list cannot know (service tiers, speeds, ' +
+    'regions, factors) stay, and so do prices that an anchor shares or that have dates of their own. Exit code ' +
+    '1: prices differ and were not written.',
   run,
 };
 
@@ -55,10 +56,10 @@ interface FoundPrice {
   readonly model: string;
   readonly provider: string;
   readonly listed: ListedModel | null;
-  /** null: it cannot be compared, since `reason`. */
+  /** null: the price cannot be compared, for the reason in `reason`. */
   readonly comparison: PriceComparison | null;
   readonly reason: string;
-  /** Why it is not written; null: it can be. */
+  /** Why the price must be changed by hand; null: it can be written. */
   readonly byHand: string | null;
 }
 
@@ -75,7 +76,7 @@ function compareFile(file: ConfigurationText, list: PriceList, nowMs: number): r
   );
 }
 
-/** What would be changed or lost that the list says nothing about. */
+/** The parts of the price that writing would change or lose although the list says nothing about them. */
 function whyByHand(file: ConfigurationText, place: FoundPrice['place'], price: unknown): string | null {
   if (file.isShared(place) || file.holdsShared(place)) return 'shared by an anchor: change it by hand';
   const isDated = (one: unknown): boolean =>
@@ -142,7 +143,7 @@ function describe(
   ];
 }
 
-/** The comment that says where a price is from goes along with it. */
+/** Matches the comment that names the source of a price; it is replaced together with the price. */
 const SOURCE = new RegExp(`${PRICE_LIST.name} \\S+ of \\d{4}-\\d{2}-\\d{2}`);
 
 function withPrice(file: ConfigurationText, place: FoundPrice['place'], price: unknown): ConfigurationText {

@@ -1,4 +1,5 @@
-// `tollgate process`: how the gateway and jobs processes of all machines stand, and what they serve at this time.
+// `tollgate process`: shows the state of the gateway and jobs processes of all machines, and what they serve at this
+// time.
 
 import { isSilent, type LiveView, liveView, type ProcessState } from '../domain/processes/live-figures.ts';
 import { systemClock } from '../platform/clock.ts';
@@ -9,7 +10,7 @@ import { withDatabase } from './command/database.ts';
 export const processCommand: Command = {
   usage: ['tollgate process list', 'tollgate process live'],
   summary:
-    'Lists the gateway and jobs processes of all machines, by what each wrote in the last seconds. live: what all ' +
+    'Lists the gateway and jobs processes of all machines, by their reports of the last seconds. live: what all ' +
     'gateways together served in the last minute.',
   run,
 };
@@ -26,7 +27,7 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   return 0;
 }
 
-/** `tollgate status` shows processes so, too. */
+/** Also used by `tollgate status`. */
 export function describeProcess(state: ProcessState, nowMs: number): string {
   const { machine, kind, pid, version, gauges, lastBeatAtMs } = state;
   const seen = isSilent(state, nowMs) ? `SILENT for ${Math.round((nowMs - lastBeatAtMs) / 1_000)} s` : 'runs';

@@ -1,4 +1,4 @@
-// `tollgate reconcile`: lets the jobs process run one job now, or all of them, and prints the results; or compares a
+// `tollgate reconcile`: makes the jobs process run one job now, or all of them, and prints the results; or compares a
 // provider's bill with the ledger (reconcile-invoice.ts).
 
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -14,17 +14,17 @@ import { INVOICE_USAGE, reconcileInvoice } from './reconcile/reconcile-invoice.t
 export const reconcileCommand: Command = {
   usage: ['tollgate reconcile [JOB]', INVOICE_USAGE],
   summary:
-    'Runs one job of reconciliation now, or all, and prints the results. Exit code 0: all is well, 1: a ' +
-    "job failed or found a difference. invoice: compares a provider's exports of usage and costs with what was " +
-    'recorded, by day, model and key, and names likely causes (docs/invoices.md). Exit code 0: all is within ' +
+    'Runs one job of reconciliation now, or all, and prints the results. Exit code 0: all is well, 1: a job ' +
+    "failed or found a difference. invoice: compares a provider's exports of usage and costs with the records, " +
+    'by day, model and key, and names likely causes (docs/invoices.md). Exit code 0: everything is within ' +
     '--tolerance, 1: something is not, 2: a file cannot be read.',
   run,
 };
 
 const POLL_MS = 200;
 /**
- * The jobs process looks for requested runs every two seconds, so one that is not taken by then has no process to take
- * it.
+ * The jobs process looks for requested runs every two seconds. If a run is not taken within this time, there is no jobs
+ * process.
  */
 const TAKEN_LIMIT_MS = 15_000;
 const ENDED_LIMIT_MS = 300_000;

@@ -1,4 +1,5 @@
-// `tollgate report`: the reports and listings that the API and the console show, as jobs answers them to gateways.
+// `tollgate report`: prints the reports and listings that the API and the console show, as jobs answers them to
+// gateways.
 
 import { type IncomingMessage, request } from 'node:http';
 import { createInterface } from 'node:readline/promises';
@@ -29,9 +30,9 @@ export const reportCommand: Command = {
     'tollgate report request --id ID [--organization SLUG]',
   ],
   summary:
-    'Prints a report as its route answers it, in JSON or CSV (format=csv): of the whole installation, of an ' +
-    'organization, or of a team or a person in it. The parameters are the route’s, such as start_date=2026-11-01 ' +
-    'time_zone=Europe/Berlin group_by=model.',
+    'Prints a report as its HTTP route answers it, in JSON or CSV (format=csv): of the whole installation, of an ' +
+    'organization, or of a team or a person in it. The parameters are those of the route, such as ' +
+    'start_date=2026-11-01 time_zone=Europe/Berlin group_by=model.',
   run,
 };
 
@@ -44,10 +45,10 @@ const OPTIONS = {
 type Values = OptionValues<typeof OPTIONS>;
 
 const PARAMETER = /^([a-z_]+)=(.*)$/s;
-/** Those that sum up whole organizations have no narrower audience. */
+/** These reports cover whole organizations and have no narrower audience. */
 const OF_ORGANIZATIONS: readonly string[] = ['guardrails', 'focus'];
 const TOKEN_MS = 60_000;
-/** A report that does not begin by then is not coming. */
+/** A report that has not begun within this time will not come. */
 const HEAD_MS = 60_000;
 
 async function run(args: readonly string[], { environment, print }: CommandContext): Promise<number> {
@@ -93,7 +94,7 @@ function readRequestId({ id }: Values): string {
   return given;
 }
 
-/** Which ones there are is the table of the routes, by report and audience. */
+/** The table of routes says which parameters exist, by report and audience. */
 function refuseUnknownParameters({ report, audience }: ReportDelegation, query: URLSearchParams): void {
   const known = Object.keys(reportQuerySchema(report, audience).shape);
   const unknown = [...query.keys()].find((name) => !known.includes(name));
@@ -124,7 +125,7 @@ async function findAudience(
   return { audience: 'organization', scope: { organizationId } };
 }
 
-/** Resolves with an answer that says yes; what jobs refuses is told in its own words. */
+/** Resolves with a successful answer; a refusal by jobs is printed in its own words. */
 async function askJobs(
   { reportsUrl }: CompleteConfig,
   key: Buffer,

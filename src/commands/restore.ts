@@ -1,5 +1,5 @@
-// `tollgate restore`: makes a data directory from a backup. Whoever starts on it goes on as after a crash at the time
-// of the backup.
+// `tollgate restore`: makes a data directory from a backup. A start on it continues as after a crash at the time of the
+// backup.
 
 import { chownSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { hostname } from 'node:os';
@@ -22,8 +22,8 @@ import { type Command, type CommandContext, expectPositionals, parseArguments } 
 export const restoreCommand: Command = {
   usage: ['tollgate restore DIRECTORY'],
   summary:
-    'Makes DATA_DIR, which must not exist yet, from a backup. Start on it afterwards; its reports are made anew from ' +
-    'the ledger. The installation that was backed up must not go on beside it: both would spend the same credit.',
+    'Makes DATA_DIR, which must not exist yet, from a backup. Start on it afterwards; its reports are made again ' +
+    'from the ledger. Do not run the original installation beside it: both would spend the same credit.',
   run,
 };
 
@@ -47,7 +47,7 @@ async function run(args: readonly string[], { environment, print }: CommandConte
     copyDirectory(backup, dataDirectory, (path) => isKeptFile(path) || path === 'spool' || path.startsWith('spool/'));
     disownSpools(join(dataDirectory, 'spool'));
   } catch (error) {
-    // The next try finds an empty directory again.
+    // The next attempt finds an empty directory again.
     rmSync(dataDirectory, { recursive: true, force: true });
     throw error;
   }
@@ -71,7 +71,7 @@ function readText(path: string): string {
   }
 }
 
-/** null: it is no JSON. */
+/** null: the text is no JSON. */
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -88,8 +88,8 @@ function giveTo(home: PostgresHome, directory: string): void {
 }
 
 /**
- * Makes the copied database whole, and says in it what is another now: the machine, the place of the facts, and that
- * processes are over which began after the spool was copied. Nothing else would ever tell that.
+ * Completes the copied database, and changes in it what only the restore knows: the machine, the place of the facts,
+ * and that gateways are dead which began after the spool was copied. Nothing else would ever record that.
  */
 async function settle(dataDirectory: string, machine: string, spooled: readonly number[]): Promise<void> {
   const log = createLog({ level: 'error', process: 'command', destination: logToStderr() });

@@ -29,8 +29,8 @@ import { findOrganization } from './command/identity.ts';
 export const routingCommand: Command = {
   usage: ['tollgate routing replay --policy FILE --days N [--organization SLUG]'],
   summary:
-    'Runs a draft of a routing policy over what was routed in the last N days: shares of the tiers, cost ' +
-    'and savings under the draft beside what was. Nothing is asked, sent or changed.',
+    'Replays the requests that were routed in the last N days under a draft of a routing policy: shares of the ' +
+    'tiers, cost and savings beside the real ones. Nothing is called, sent or changed.',
   run,
 };
 
@@ -112,7 +112,7 @@ function withShare(count: number, of: number): string {
   return `${count} (${of === 0 ? '0.0' : ((100 * count) / of).toFixed(1)} %)`;
 }
 
-/** Savings are shown only for the requests that have a baseline. */
+/** Shows savings only for requests that have a baseline. */
 function describeCosts({ cost, baselined, baselinedCost, baselineCost }: ReplayCosts): string {
   return [
     formatUsdString(cost),

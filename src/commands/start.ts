@@ -26,7 +26,7 @@ import { createPostgres, type Postgres } from '../storage/postgres/pool.ts';
 import { ProcessJournal } from '../supervisor/process-journal.ts';
 import { type PreparedParts, Supervisor, type SupervisorPlan } from '../supervisor/supervisor.ts';
 import { type Command, type CommandContext, expectPositionals, parseArguments, UsageFault } from './command/command.ts';
-import { toldWithoutStack } from './command/database.ts';
+import { asStartFault } from './command/database.ts';
 import {
   applyOrExplain,
   readConfigurationFile,
@@ -43,8 +43,9 @@ import { findDemo } from './start/find-demo.ts';
 export const startCommand: Command = {
   usage: ['tollgate start [--config FILE]', 'tollgate start --demo-traffic'],
   summary:
-    'Starts this installation: databases, jobs and gateways. Without a file it goes on with what was applied, or ' +
-    'serves the demo where nothing was, with --demo-traffic behind an hour of made-up requests.',
+    'Starts this installation: databases, jobs and gateways. Without a file it uses the configuration that was ' +
+    'applied last, or serves the demo if there is none. --demo-traffic adds an hour of made-up requests to the ' +
+    'demo.',
   run: start,
 };
 
@@ -57,9 +58,9 @@ interface Installation {
   readonly environment: Environment;
   readonly log: Log;
   readonly port: number;
-  /** null: what was applied before, or the demo. */
+  /** null: uses the configuration that was applied before, or the demo. */
   readonly configurationFile: string | null;
-  /** The demo has an hour of made-up requests behind it. */
+  /** Adds an hour of made-up requests to the demo. */
   readonly demoTraffic: boolean;
 }
 
@@ -71,7 +72,8 @@ async function start(args: readonly string[], context: CommandContext): Promise<
   expectPositionals(positionals, []);
   const config = readConfig(context.environment);
   refuseMissingStores(config);
-  // Gateways read it. Found by them, a mistake in it would make them start again and again.
+  // Gateways read this file. If they found a mistake in it, they would be restarted again and again, so it is checked
+  // here.
   readSignInFile(config.signInFile, context.environment);
   const configurationFile = values.config === undefined ? config.configurationFile : resolve(values.config);
   const demoTraffic = values['demo-traffic'];
@@ -125,7 +127,7 @@ function demoLogLevel({ given, logLevel }: Config): Config['logLevel'] {
   return given.has('LOG_LEVEL') ? logLevel : 'warn';
 }
 
-/** Made-up requests are for the demo's own databases: nowhere else may they stand among real ones. */
+/** Made-up requests are allowed only in the demo's own databases, so that they never mix with real ones. */
 function refuseDemoTraffic(config: Config, configurationFile: string | null): void {
   const found =
     configurationFile !== null
@@ -159,7 +161,7 @@ function expectLock(result: LockResult, dataDirectory: string): InstallationLock
   );
 }
 
-/** Where this may be the demo and PORT is not given, the next free port takes the place of one that is in use. */
+/** If this may be the demo and PORT is not given, a port that is in use is replaced by the next free one. */
 async function claimServingPort(config: Config, mayBeDemo: boolean): Promise<PortClaim> {
   const { host, port } = config;
   const mayMove = mayBeDemo && !config.given.has('PORT');
@@ -217,10 +219,10 @@ function planOf(installation: Installation, print: (text: string) => void): Supe
   };
 }
 
-/** How long what was read from a file or a command is given to further processes. */
+/** Secrets that were read from a file or a command are given to new processes for this long, then read again. */
 const SECRETS_AGE_MS_MAX = 5_000;
 
-/** The secrets that a process starts with: processes that are rolled get another master key than those before them. */
+/** The secrets for new processes: gateways that are replaced one by one get the master key that is configured then. */
 function secretsNow({ config, secrets, log }: Installation): () => Secrets {
   let present = { secrets, atMs: systemClock.monotonicMs() };
   return () => {
@@ -267,16 +269,16 @@ function childEnvironment(
     REPORTS_LISTEN: reportsAddressText(reportsListen, ''),
     REPORTS_URL: reportsAddressText(reportsUrl, 'http://'),
     LOG_LEVEL: isDemo ? demoLogLevel(config) : config.logLevel,
-    // By default it depends on whose the database is, which a process cannot tell.
+    // The default depends on whether the database is embedded, which a process cannot tell.
     MEDIA: config.media === null ? 'off' : config.media.storage === 'disk' ? 'disk' : 's3',
-    // Whoever tries the demo reads refusals in the words of their own client.
+    // Clients of the demo see refusals in their own API's form.
     ...(isDemo && !config.given.has('DIALECT_REFUSALS') ? { DIALECT_REFUSALS: 'all' } : {}),
   };
 }
 
 /**
- * PUBLIC_URL, where it is given, is where a browser reaches the console. A demo is hours old at most: its window is
- * today.
+ * If PUBLIC_URL is given, browsers reach the console there. The demo is hours old at most, so the link shows the last
+ * day.
  */
 function linkTo(config: Config, url: string, applied: Applied | null): string | null {
   const code = applied?.linkCode ?? null;
@@ -307,7 +309,7 @@ async function prepareDatabase(
     if (generatedKeys.length > 0) print(renderGeneratedKeys(generatedKeys));
     return { isDemo: false, key: generatedKeys[0] ?? null, model: findTriable(configuration), linkCode: null };
   } catch (error) {
-    throw toldWithoutStack(error);
+    throw asStartFault(error);
   } finally {
     await postgres.close();
   }
@@ -321,9 +323,13 @@ async function serveWithoutFile(postgres: Postgres, place: Installation & DemoPl
   return serveKept(place, found);
 }
 
-/** What a start with a file refuses before anything runs. Without one only the database tells whose it is. */
+/**
+ * A start with a file refuses these problems before anything runs. A start without a file learns only from the database
+ * that the installation is not the demo.
+ */
 function refuseAsWithFile({ config, secrets, environment, port }: Installation): void {
   if (config.databaseUrl !== null) refuseWeakSecrets(environment, { ...config, masterKey: secrets.masterKey });
-  // Its clients call the port of the settings; whoever tries the demo reads the new one in the banner.
+  // Clients of the operator's own installation call the configured port. Only the demo may move, because its users read
+  // the port in the banner.
   if (port !== config.port) throw portInUse(config);
 }

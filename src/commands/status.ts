@@ -17,7 +17,7 @@ import { describeProcess } from './process.ts';
 export const statusCommand: Command = {
   usage: ['tollgate status'],
   summary:
-    'Says whether this installation (DATA_DIR) runs and is ready, and how its jobs went; of processes without a ' +
+    'Says whether this installation (DATA_DIR) runs and is ready, and how its jobs went; for processes without a ' +
     'supervisor (DATABASE_URL), which of them run on this machine. Exit code 0: ready, 1: not.',
   run,
 };
@@ -45,7 +45,10 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   return readiness.ok ? 0 : 1;
 }
 
-/** Gateways and jobs that a service manager runs one by one have no supervisor to ask: their beats tell of them. */
+/**
+ * Shows gateways and jobs that a service manager runs one by one. They have no supervisor to ask, so their reports in
+ * Postgres (beats) are read.
+ */
 async function showLoneProcesses(environment: Environment, print: (text: string) => void): Promise<number> {
   const machine = hostname();
   const nowMs = systemClock.nowMs();

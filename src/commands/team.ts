@@ -26,8 +26,8 @@ export const teamCommand: Command = {
     'tollgate team member list --organization SLUG --team SLUG',
   ],
   summary:
-    'Makes a team and prints its id; renames it; deletes it once its keys are revoked; lists the teams; ' +
-    'or does with its members what "tollgate member" does.',
+    'Makes a team and prints its id; renames it; deletes it once its keys are revoked; lists the teams; or does ' +
+    'with its members what "tollgate member" does.',
   run,
 };
 

@@ -16,8 +16,8 @@ export const walletCommand: Command = {
     'tollgate wallet freeze|unfreeze --organization SLUG [--user EMAIL]',
   ],
   summary:
-    "Shows what an organization's wallets hold; stops one from paying for requests, on every gateway " +
-    'within a second, or ends that.',
+    "Shows an organization's wallets; stops one from paying for requests, on every gateway within a second, or " +
+    'ends that.',
   run,
 };
 

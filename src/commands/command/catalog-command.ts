@@ -1,4 +1,5 @@
-// What `tollgate provider` and `tollgate model` have in common: they list, and remove one by its id.
+// Implements `tollgate provider` and `tollgate model`: both list their part of the catalog, and remove one entry by its
+// id.
 
 import type { CatalogKind, CatalogState } from '../../domain/configuration/difference.ts';
 import { removeFromCatalog } from '../../storage/postgres/catalog/catalog-operations.ts';
@@ -12,7 +13,7 @@ export function catalogCommand(kind: CatalogKind, describe: (state: CatalogState
   return {
     usage: [`tollgate ${kind} list`, `tollgate ${kind} remove ID`],
     summary:
-      `Lists the ${kind}s, or removes one on every gateway within a second. One that something else names stays. A ` +
+      `Lists the ${kind}s, or removes one on every gateway within a second. An entry that another one names stays. A ` +
       `configuration file that still has it brings it back when it is applied.`,
     async run(args, context) {
       const { positionals } = parseArguments(args, {});

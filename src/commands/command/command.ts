@@ -16,7 +16,7 @@ export interface Command {
   run(args: readonly string[], context: CommandContext): Promise<number>;
 }
 
-/** The command was called wrongly; the answer is its usage. */
+/** The command was called with wrong arguments, so its usage is printed. */
 export class UsageFault extends Error {
   override readonly name = 'UsageFault';
 }
@@ -33,7 +33,7 @@ export function parseArguments<const T extends NonNullable<ParseArgsConfig['opti
 
 interface OptionToken {
   readonly name: string;
-  /** As it was written. */
+  /** The option as it was written. */
   readonly rawName: string;
   readonly value: string | undefined;
   readonly inlineValue: boolean | undefined;
@@ -49,7 +49,7 @@ function checkOption(
     if (value !== undefined) throw new UsageFault(`${rawName} takes no value`);
     return;
   }
-  // Empty is what a variable of the shell leaves that is not set.
+  // An unset variable of the shell gives an empty value.
   if (value === undefined || value === '') throw new UsageFault(`${rawName} needs a value`);
   if (inlineValue !== true && value.startsWith('-') && value !== '-')
     throw new UsageFault(`${rawName} needs a value; one that begins with "-" is written ${rawName}=${value}`);
@@ -63,7 +63,7 @@ export function expectPositionals(positionals: readonly string[], names: readonl
   return positionals;
 }
 
-/** The first positional argument, which is one of these names, and those behind it. */
+/** Returns the first positional argument, which must be one of these names, and the arguments behind it. */
 export function takeAction<const Name extends string>(
   [given = '', ...others]: readonly string[],
   names: readonly Name[],
@@ -75,14 +75,14 @@ export function takeAction<const Name extends string>(
   return [found, others];
 }
 
-/** The only positional argument, which is one of these names. */
+/** Returns the only positional argument, which must be one of these names. */
 export function expectAction<const Name extends string>(positionals: readonly string[], names: readonly Name[]): Name {
   const [action, others] = takeAction(positionals, names);
   expectPositionals(others, []);
   return action;
 }
 
-/** What the only positional argument names. */
+/** Returns the action that the only positional argument names. */
 export function chooseAction<Action>(
   positionals: readonly string[],
   actions: Readonly<Record<string, Action>>,
@@ -90,10 +90,10 @@ export function chooseAction<Action>(
   return actions[expectAction(positionals, Object.keys(actions))] as Action;
 }
 
-/** The values of options that all take one. */
+/** The values of options, each of which takes a value. */
 export type OptionValues<Options> = { readonly [option in keyof Options]?: string | undefined };
 
-/** Runs a command whose only positional argument names what is to be done with its options. */
+/** Runs a command whose only positional argument names the action, with the options as its parameters. */
 export function runAction<const Options extends Readonly<Record<string, { readonly type: 'string' }>>>(
   args: readonly string[],
   context: CommandContext,

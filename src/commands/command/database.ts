@@ -34,14 +34,17 @@ export async function withDatabase<T>(
     await refuseUnfitSchema(postgres);
     return await work(postgres, config, () => openInstallationSecrets(postgres, config));
   } catch (error) {
-    throw toldWithoutStack(error);
+    throw asStartFault(error);
   } finally {
     await postgres.close();
   }
 }
 
-/** What is to be thrown of an error: what an operator can expect and mend is told without a stack. */
-export function toldWithoutStack(error: unknown): unknown {
+/**
+ * Turns errors that an operator can expect and fix into a StartFault, which is printed without a stack. Returns other
+ * errors unchanged.
+ */
+export function asStartFault(error: unknown): unknown {
   if (error instanceof StoreAway)
     return new StartFault(`the database cannot be reached: ${error.message}`, { cause: error });
   if (error instanceof OtherMasterKey) return new StartFault(`MASTER_KEY: ${error.message}`, { cause: error });

@@ -1,5 +1,5 @@
-// What commands have in common that ask about or change an organization: in whose name they act, how it and its teams,
-// members and keys are found, and what is said of a refusal.
+// Shared parts of the commands that read or change an organization: the actor of a change, how the organization and its
+// teams, members and keys are found, and the text of a refusal.
 
 import type { Environment } from '../../config.ts';
 import type { Actor } from '../../domain/identity/actor.ts';

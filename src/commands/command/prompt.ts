@@ -1,10 +1,10 @@
-// Asks the person at the terminal. Without a terminal nobody is asked: the command then works by its options alone.
+// Asks the person at the terminal. Without a terminal nobody is asked, and the command only uses its options.
 
 import { createInterface } from 'node:readline/promises';
 import type { Readable, Writable } from 'node:stream';
 
 export interface Prompt {
-  /** The answer without spaces around it; an empty one is `usual`. */
+  /** Resolves with the trimmed answer, or with `usual` if the answer is empty. */
   ask(question: string, usual: string): Promise<string>;
   close(): void;
 }

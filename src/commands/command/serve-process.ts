@@ -1,5 +1,5 @@
-// What `tollgate gateway` and `tollgate jobs` have in common: each runs one serving process, under a supervisor, with
-// which it talks over its channel, or alone with an admin server of its own.
+// Runs the one serving process of `tollgate gateway` or `tollgate jobs`: under a supervisor, with which it talks over
+// its channel, or alone with an admin server of its own.
 
 import { type CompleteConfig, localUrl, readConfig } from '../../config.ts';
 import { completeConfig } from '../../installation/complete-config.ts';
@@ -20,7 +20,7 @@ export interface ProcessParts {
   readonly log: Log;
   readonly clock: Clock;
   readonly metrics: MetricsRegistry;
-  /** To be called during the start with what an end before its completion must close. */
+  /** Call it during the start with the parts that must be closed if the process ends before the start is complete. */
   readonly drainsWith: (starting: Serving) => void;
 }
 
@@ -30,7 +30,7 @@ export interface ServingProcess {
   readonly start: (parts: ProcessParts) => Promise<Serving>;
 }
 
-/** Never resolves, since the lifecycle ends the process. */
+/** Never resolves, because the lifecycle ends the process. */
 export async function serveProcess(
   { name, outlastsGateways, start }: ServingProcess,
   args: readonly string[],
@@ -40,13 +40,13 @@ export async function serveProcess(
   expectPositionals(positionals, []);
   const { supervised } = values;
   const settings = readConfig(context.environment);
-  // Under a supervisor the secrets were checked by it, and may have been made by it.
+  // A supervisor has checked the secrets already, and may have made them.
   if (!supervised && settings.databaseUrl !== null) refuseWeakSecrets(context.environment, settings);
   const config = completeConfig(settings);
   makeSocketDirectories(config.dataDirectory, config);
   const log = createLog({ level: config.logLevel, process: name, destination: logToStderr() });
   const metrics = new MetricsRegistry();
-  // Under a supervisor it is the supervisor's.
+  // A supervisor reports the build itself.
   if (!supervised) registerBuildInfo(metrics);
   const lifecycle = new ProcessLifecycle({
     log,

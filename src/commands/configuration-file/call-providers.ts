@@ -1,5 +1,5 @@
-// Calls the providers of a configuration file from the command line, through the same client, proxies and certificates
-// as a gateway, and with tokens that are obtained for the moment as jobs obtains them for a gateway.
+// Calls the providers of a configuration file from the command line: through the same client, proxies and certificates
+// as a gateway, with tokens that it obtains as jobs does for a gateway.
 
 import { type Environment, readConfig } from '../../config.ts';
 import { configuredProvider } from '../../domain/configuration/schema/provider-schema.ts';
@@ -13,7 +13,7 @@ import { readTlsFiles } from '../../upstream/tls-files.ts';
 import { obtainToken } from '../../upstream/tokens/obtain-token.ts';
 import { formPoster } from '../../upstream/tokens/post-form.ts';
 
-/** Calls `use` with what calls providers, and closes all connections afterwards. */
+/** Calls `use` with a client that calls providers, and closes all connections afterwards. */
 export async function withProviders<Result>(
   environment: Environment,
   use: (providers: Providers) => Promise<Result>,
@@ -30,12 +30,12 @@ export async function withProviders<Result>(
 export type CallableProvider =
   | { readonly ok: true; readonly provider: Provider }
   /**
-   * In words that go on from "provider ID": a variable that is not set, what else is wrong with its entry, or why there
-   * is no token for it.
+   * `reason` continues the text "provider ID": a variable that is not set, another mistake in its entry, or why it has
+   * no token.
    */
   | { readonly ok: false; readonly lacks: 'entry' | 'token'; readonly reason: string };
 
-/** The provider of an entry as the file has it, with what the environment says and its token. Never rejects. */
+/** The provider of an entry in the file, completed from the environment and with its token. Never rejects. */
 export async function callableProvider(entry: unknown, environment: Environment): Promise<CallableProvider> {
   const missing = new Set<string>();
   const filled = fillIn(entry, environment, missing);

@@ -18,7 +18,7 @@ import {
 import type { InstallationSecrets } from '../../storage/postgres/installation-secrets.ts';
 import type { Postgres } from '../../storage/postgres/pool.ts';
 
-/** Of every process, whatever a file makes of them. */
+/** Variables that every process keeps, even if a file names them. */
 const SYSTEM_VARIABLES = ['PATH', 'HOME', 'USER', 'TMPDIR', 'TZ', 'LANG', 'NODE_OPTIONS', 'NODE_EXTRA_CA_CERTS'];
 
 /** Throws one StartFault that has a line for every mistake in the file. `stored`: see parseConfigurationFile. */
@@ -42,9 +42,9 @@ export function readConfigurationFile(
 }
 
 /**
- * Without the variables that only this file names, which is read by the command alone: what is in them is stored
- * sealed, and no other process needs it. `kept`: names that stay in any case. `readByAll`: a file that every process
- * reads; null: there is none.
+ * The environment without the variables that only this file names. Only the command reads the file; the values are
+ * stored sealed, and no other process needs them. `kept`: names that stay in any case. `readByAll`: a file that every
+ * process reads, so the variables that it names stay; null: there is none.
  */
 export function withoutNamedIn(
   path: string,
@@ -56,7 +56,10 @@ export function withoutNamedIn(
   return Object.fromEntries(Object.entries(environment).filter(([name]) => !removed.has(name)));
 }
 
-/** Empty where the file cannot be read: it was there at the start, and its absence since must not stop a process. */
+/**
+ * The names in the file; none if it cannot be read. The file was there at the start, and its absence since must not
+ * stop a process.
+ */
 function namedIn(path: string): readonly string[] {
   try {
     return namesIn(readFileSync(path, 'utf8'));
@@ -65,7 +68,7 @@ function namedIn(path: string): readonly string[] {
   }
 }
 
-/** A contradiction with an earlier application is for the operator to resolve, so it is reported without a stack. */
+/** Reports a contradiction with an earlier application without a stack, because the operator must resolve it. */
 export async function applyOrExplain(
   postgres: Postgres,
   configuration: Configuration,

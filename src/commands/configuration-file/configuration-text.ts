@@ -1,5 +1,5 @@
-// Opens a configuration file for commands that change its text, and writes it: whole or not at all, and never with
-// mistakes that it did not have.
+// Opens a configuration file for commands that change its text, and writes it completely or not at all, and never with
+// new mistakes.
 
 import { existsSync, readFileSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -11,7 +11,7 @@ import { StartFault } from '../../installation/start-fault.ts';
 
 export const USUAL_FILE = 'tollgate.yaml';
 
-/** The file that was named, else that of TOLLGATE_CONFIG, else tollgate.yaml. */
+/** The named file, otherwise that of TOLLGATE_CONFIG, otherwise tollgate.yaml. */
 export function configurationPath(named: string | undefined, environment: Environment): string {
   return resolve(named ?? readConfig(environment).configurationFile ?? USUAL_FILE);
 }
@@ -35,7 +35,7 @@ function expectText(text: string, path: string): ConfigurationText {
   return opened.file;
 }
 
-/** Throws a StartFault where the changed text has a mistake that the text before had not. */
+/** Throws a StartFault if the changed text has a mistake that the text before did not have. */
 export function writeChangedText(path: string, before: string, changed: string): void {
   const known = new Set(mistakesOf(before, basename(path)).map(withoutLine));
   const added = mistakesOf(changed, basename(path)).filter((mistake) => !known.has(withoutLine(mistake)));
@@ -45,7 +45,7 @@ export function writeChangedText(path: string, before: string, changed: string):
 }
 
 export function writeWhole(named: string, text: string): void {
-  // Where the name is a link, what it leads to is written.
+  // If the name is a link, its target is written.
   const path = existsSync(named) ? realpathSync(named) : named;
   const partial = join(dirname(path), `.${basename(path)}.partial-${process.pid}`);
   try {
@@ -57,7 +57,7 @@ export function writeWhole(named: string, text: string): void {
   }
 }
 
-/** What is wrong with a file whatever the environment has. */
+/** The mistakes in a file that do not depend on the environment. */
 export function mistakesOf(text: string, fileName = USUAL_FILE): readonly string[] {
   return parseWithoutEnvironment(text, {}, 'later', fileName).mistakes;
 }
@@ -66,7 +66,7 @@ function withoutLine(mistake: string): string {
   return mistake.replace(/^[^:]*:\d+: /, '').replaceAll(/\[\d+\]/g, '[]');
 }
 
-/** A provider as the file has it, as far as it can be read. */
+/** A provider in the file, as far as it can be read. */
 export interface FileProvider {
   readonly id: string;
   readonly preset: PresetName | null;

@@ -1,15 +1,15 @@
-// Reads the list of published prices that the command line brings along (@pydantic/genai-prices). It is loaded only
-// when a command asks for it, and no other room imports it: a gateway knows no prices but those of its catalog.
+// Reads the list of published prices that the command line ships (@pydantic/genai-prices). It is loaded only when a
+// command asks for it, and no other folder imports it: a gateway only knows the prices of its catalog.
 
 import type { ConditionalPrice, ModelInfo, Provider } from '@pydantic/genai-prices';
 import type { ListedModel, ListedPrice } from '../../domain/list-prices/listed-model.ts';
 import { nearestNames } from '../../domain/list-prices/nearest-names.ts';
 
-/** Its version and the day on which that was published: they stand beside every number that comes from it. */
+/** The list's version and its date of publication, which stand beside every price that comes from it. */
 export const PRICE_LIST = { name: 'genai-prices', version: '0.1.8', date: '2026-09-23' } as const;
 export const PRICE_LIST_TEXT = `${PRICE_LIST.name} ${PRICE_LIST.version} of ${PRICE_LIST.date}`;
 
-/** What the list calls a provider, where that is not the name of its preset. */
+/** The list's name of a provider, if that is not the name of its preset. */
 const NAMES_OF_PRESETS: Readonly<Record<string, string>> = {
   'azure-classic': 'azure',
   'azure-anthropic': 'azure',
@@ -26,13 +26,16 @@ export interface ListedProvider {
   readonly name: string;
   readonly pricingUrl: string | null;
   readonly models: readonly ListedModel[];
-  /** By its id, or by what else the list takes for it (a dated name, an alias); null: it is not listed. */
+  /**
+   * Finds a model by its id, or by another name that the list accepts for it (a dated name, an alias); null: it is not
+   * listed.
+   */
   find(model: string): ListedModel | null;
   nearest(model: string): readonly string[];
 }
 
 export interface PriceList {
-  /** By its preset, else by its address; null: the list does not have it. */
+  /** Finds a provider by its preset, otherwise by its address; null: it is not listed. */
   provider(of: { readonly preset: string | null; readonly baseUrl: string | null }): ListedProvider | null;
 }
 
@@ -52,7 +55,7 @@ export async function loadPriceList(): Promise<PriceList> {
           const matched = calcPrice({}, model, { providerId: provider.id });
           return matched === null ? null : readModel(matched.model);
         } catch {
-          // A model whose units the list itself cannot add up.
+          // The list itself cannot add up the units of this model.
           return null;
         }
       },
@@ -74,7 +77,7 @@ export async function loadPriceList(): Promise<PriceList> {
   };
 }
 
-/** The list also takes what only looks like a name. */
+/** The list also matches names that only look similar, so the id is compared. */
 function byId(
   find: (options: { providerId: string }) => Provider | undefined,
   providerId: string,

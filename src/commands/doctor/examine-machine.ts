@@ -1,5 +1,5 @@
-// What `tollgate doctor` looks at on this machine: ports, the data directory, its disk, open files, a setting of the
-// kernel, databases.
+// The checks of `tollgate doctor` on this machine: ports, the data directory, its disk, open files, a kernel setting,
+// databases.
 
 import { readFileSync, statfsSync } from 'node:fs';
 import type { Config } from '../../config.ts';
@@ -25,7 +25,10 @@ export async function examineMachine(config: Config): Promise<readonly Finding[]
   ];
 }
 
-/** Whether it runs, or where not, whether its ports are free; of one that cannot be looked at nothing is known. */
+/**
+ * Whether an installation runs or, if not, whether its ports are free. Says only what is wrong if the lock cannot be
+ * read.
+ */
 async function examineHolder(config: Config): Promise<readonly Finding[]> {
   const { dataDirectory } = config;
   if (dataDirectoryProblem(dataDirectory) !== null) return examinePorts(config);
@@ -40,7 +43,7 @@ async function examineHolder(config: Config): Promise<readonly Finding[]> {
   }
 }
 
-/** Nothing listens by being chosen. */
+/** Choosing the front does not make anything listen. */
 async function examineFront({ httpFront }: Config): Promise<readonly Finding[]> {
   try {
     const { name, missing } = await chooseFront(httpFront);
@@ -67,7 +70,7 @@ function examineDirectory({ dataDirectory, spoolReserveBytes }: Config): readonl
   return [free < FREE_BYTES_WANTED ? note(`${text}: that is little for its databases`) : ok(`${text}, writable`)];
 }
 
-/** Each client takes one file, and so does each call to a provider. */
+/** The process's own files. Each client takes one more, and so does each call to a provider. */
 const FILES_OF_A_PROCESS = 200;
 
 function examineOpenFiles({ connectionsMax }: Config): readonly Finding[] {
@@ -80,7 +83,7 @@ function examineOpenFiles({ connectionsMax }: Config): readonly Finding[] {
   return [note(`${text}; ${connectionsMax} clients at once can need ${wanted}: raise it (ulimit -n, LimitNOFILE)`)];
 }
 
-/** null: this system does not say. */
+/** null: this system does not tell the limit. */
 function openFilesMax(): number | null {
   try {
     const line = /^Max open files\s+(\d+)\s+(\d+|unlimited)/m.exec(readFileSync('/proc/self/limits', 'utf8'));
@@ -92,7 +95,7 @@ function openFilesMax(): number | null {
 
 const MIGRATION_SETTING = '/proc/sys/net/ipv4/tcp_migrate_req';
 
-/** Whether Linux gives a connection that a gateway has not accepted, when it is replaced, to another gateway. */
+/** Whether Linux moves connections that a replaced gateway has not accepted to another gateway. */
 function examineMigration(): readonly Finding[] {
   let setting: string;
   try {
@@ -166,7 +169,7 @@ async function examineClickHouse({ clickhouseUrl }: Config): Promise<readonly Fi
   }
 }
 
-/** Where several addresses of a name were tried, the reason is in the first. */
+/** If several addresses of a name were tried, the first error has the reason. */
 function messageOf(error: unknown): string {
   const [first = error] = error instanceof AggregateError ? (error.errors as unknown[]) : [];
   return first instanceof Error ? first.message || String((first as NodeJS.ErrnoException).code) : String(first);

@@ -1,5 +1,4 @@
-// What `tollgate doctor` finds of organizations' own provider keys: those that wait for their secret to be entered
-// again.
+// The check of `tollgate doctor` for organizations' own provider keys that wait for their secret to be entered again.
 
 import type { Environment } from '../../config.ts';
 import { shownState } from '../../domain/own-keys/shown-state.ts';
@@ -25,7 +24,7 @@ export async function examineOwnKeys(environment: Environment): Promise<readonly
       });
     });
   } catch (error) {
-    // Without an installation that has run there is nothing to look at; what keeps it from running is said already.
+    // If no installation has run yet, there is nothing to check; other findings have said what keeps it from running.
     const isNotThere = error instanceof StartFault || error instanceof SchemaMismatch;
     if (isNotThere || explainFileFault(error) !== null) return [];
     throw error;

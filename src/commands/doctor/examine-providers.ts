@@ -1,5 +1,5 @@
-// What `tollgate doctor` finds at the providers: whether each can be reached and takes its key, has the models that the
-// file says it has, and what its clock says of ours.
+// The checks of `tollgate doctor` at the providers: whether each can be reached and accepts its key, whether it has the
+// models that the file names, and whether its clock differs from ours.
 
 import type { Config, Environment } from '../../config.ts';
 import { SECRET_MEMBER } from '../../domain/configuration/schema/token-schema.ts';
@@ -24,7 +24,7 @@ interface Deployment {
 
 interface Examined {
   readonly findings: readonly Finding[];
-  /** What the provider's clock is ahead of ours; null: it does not say. */
+  /** How far the provider's clock is ahead of ours; null: the provider does not say. */
   readonly skewMs: number | null;
 }
 
@@ -52,7 +52,7 @@ export async function examineProviders(
   ];
 }
 
-/** What is wrong with its entry is among the mistakes of the file. */
+/** Mistakes in its entry are among the mistakes of the file already. */
 function notCallable(
   { id, entry }: FileProvider,
   { lacks, reason }: Extract<CallableProvider, { readonly ok: false }>,
@@ -85,7 +85,7 @@ async function examineProvider({ provider, callable, own, through, config }: Pro
 }
 
 function adviceOf({ result, status }: Verification, route: string, { entry }: FileProvider): string {
-  // An answer came through the proxy, so the proxy is not what is wrong.
+  // An answer came through the proxy, so the proxy is not the problem.
   if (result === 'unreachable')
     return route === '' || status !== null ? '' : ': is the proxy right (HTTPS_PROXY, NO_PROXY, proxy)?';
   const token = tokenOf(entry);
@@ -94,16 +94,16 @@ function adviceOf({ result, status }: Verification, route: string, { entry }: Fi
   const variable = variableOf(token === null ? (entry as { api_key?: unknown }).api_key : token.secret);
   const where = token === null ? 'its api_key' : 'access_key_id and secret_access_key of its token';
   const place = variable === null ? where : `${variable} in the environment`;
-  // What AWS takes is signed for a time.
+  // AWS tokens are signed with a time, so a wrong clock breaks them.
   return `: see ${place}${token === null ? '' : ', and the clock of this machine'}`;
 }
 
-/** The name of the variable that a text of the file is; null: it is none. */
+/** The name of the variable that the text consists of; null: it is no variable. */
 function variableOf(text: unknown): string | null {
   return typeof text === 'string' ? (/^\$\{(\w+)\}$/.exec(text)?.[1] ?? null) : null;
 }
 
-/** null: it has a key. */
+/** null: the provider has a key instead of a token. */
 function tokenOf(entry: unknown): { readonly kind: string; readonly secret: unknown } | null {
   const { token } = entry as { readonly token?: Readonly<Record<string, unknown>> };
   const kind = token?.['kind'];
@@ -111,7 +111,7 @@ function tokenOf(entry: unknown): { readonly kind: string; readonly secret: unkn
   return { kind, secret: token[SECRET_MEMBER[kind]] };
 }
 
-/** Through which proxy it is called, without the proxy's password. */
+/** The proxy through which the provider is called, without the proxy's password. */
 function routeOf({ baseUrl, requests }: Provider, { proxies }: Config): string {
   const proxy = proxyOf(new URL(baseUrl).origin, requests?.proxy, proxies);
   if (proxy === null) return '';
@@ -119,7 +119,7 @@ function routeOf({ baseUrl, requests }: Provider, { proxies }: Config): string {
   return `, through the proxy ${protocol}//${host}`;
 }
 
-/** Azure lists the models of a resource and not its deployments. */
+/** Azure lists the models of a resource, but not its deployments. */
 const LISTS_NO_DEPLOYMENTS = new Set(['azure', 'azure-classic', 'azure-anthropic']);
 
 function examineModels(
@@ -143,7 +143,7 @@ function examineModels(
   });
 }
 
-/** Some take a name without its date and list it with one, or the other way round. */
+/** Some providers accept a name without its date and list it with one, or the other way round. */
 function isListed(name: string, models: readonly ProviderModel[]): boolean {
   const plain = withoutDate(name);
   return models.some(({ id }) => id === name || withoutDate(id) === plain);
@@ -153,10 +153,13 @@ function withoutDate(name: string): string {
   return name.replace(/-(?:latest|20\d{6}|20\d\d-\d\d-\d\d)$/, '').replace(/:latest$/, '');
 }
 
-/** Tokens of providers and signatures of webhooks are refused at about five minutes. */
+/**
+ * Warns early: with a clock that is off by about five minutes, providers refuse tokens and receivers refuse signatures
+ * of webhooks.
+ */
 const SKEW_MS_MAX = 60_000;
 
-/** Where one provider agrees with us, the others are wrong. */
+/** If one provider's clock agrees with ours, the other providers' clocks are wrong. */
 function examineClock(skews: readonly number[]): Finding[] {
   const [least] = skews.toSorted((one, other) => Math.abs(one) - Math.abs(other));
   if (least === undefined) return [];

@@ -1,4 +1,5 @@
-// What `tollgate init` is to write: providers and the names of their models, from its options or from a person.
+// Chooses what `tollgate init` writes: providers and the names of their models, from its options or from a person's
+// answers.
 
 import type { Environment } from '../../config.ts';
 import { expandPreset } from '../../domain/configuration/expand-preset.ts';
@@ -11,11 +12,11 @@ import { USUAL_MODELS } from './usual-models.ts';
 export interface ChosenProvider {
   readonly preset: PresetName;
   readonly with: Readonly<Record<string, string>>;
-  /** By the provider's own names; null: nobody has named any. */
+  /** The provider's own names; null: nobody has named a model. */
   readonly models: readonly string[] | null;
 }
 
-/** `openai`, or `azure,resource=acme-eu`: what the preset needs stands behind it. */
+/** Reads `openai`, or `azure,resource=acme-eu`: the fields that the preset needs follow its name. */
 export function readProviderOption(text: string, models: readonly string[]): ChosenProvider {
   const [name = '', ...pairs] = text.split(',').map((part) => part.trim());
   const preset = expectPreset(name);
@@ -44,13 +45,13 @@ function expectPreset(name: string): PresetName {
   );
 }
 
-/** `--model PRESET/NAME`, for the provider of that preset. */
+/** The names of `--model PRESET/NAME` that are for this preset. */
 function modelsOf(preset: PresetName, models: readonly string[]): readonly string[] | null {
   const own = models.filter((model) => model.startsWith(`${preset}/`)).map((model) => model.slice(preset.length + 1));
   return own.length > 0 ? own : (USUAL_MODELS[preset] ?? null);
 }
 
-/** Every model that is named is for a provider that is chosen. */
+/** Throws unless every named model belongs to a chosen provider. */
 export function checkModels(models: readonly string[], presets: readonly PresetName[]): void {
   const strange = models.find((model) => !presets.some((preset) => model.startsWith(`${preset}/`)));
   if (strange !== undefined)
@@ -113,13 +114,15 @@ function namesIn(text: string): readonly string[] {
   return text.split(/[\s,]+/).filter((name) => name !== '');
 }
 
-/** What holds the key, or what tokens are obtained with; null: it needs none. */
+/**
+ * The variable that contains the key, or the account with which tokens are obtained; null: the preset needs neither.
+ */
 export function keyVariable(name: PresetName): string | null {
   const preset: Preset = PRESETS[name];
   return preset.token === undefined ? preset.keyVariable : ACCOUNT_VARIABLE;
 }
 
-/** The JSON of a service account's key. */
+/** Contains the JSON of a service account's key. */
 const ACCOUNT_VARIABLE = 'GOOGLE_CREDENTIALS';
 
 export function takesToken(name: PresetName): boolean {
@@ -127,7 +130,7 @@ export function takesToken(name: PresetName): boolean {
   return preset.token !== undefined;
 }
 
-/** What a preset cannot do without. */
+/** The fields of `with` that a preset requires. */
 function neededOf(name: PresetName): readonly string[] {
   const { parameters = {} }: Preset = PRESETS[name];
   return Object.entries(parameters).flatMap(([key, parameter]) => (parameter.default === undefined ? [key] : []));

@@ -1,10 +1,12 @@
-// The models that `tollgate init` takes where nobody names any: a few of each provider, all on the list of prices. Who
-// wants others says so, or adds them.
+// The models that `tollgate init` writes if none is named: a few of each provider, all of them in the price list.
+// Others can be named, or added later.
 
 import type { PresetName } from '../../domain/configuration/presets.ts';
 
-/** By the provider's own names. Presets without a row have deployments or models of one's own, or
- * models that the list of prices does not have. */
+/**
+ * The provider's own names. Presets without a row have deployments or models of the operator's own, or models that the
+ * price list does not have.
+ */
 export const USUAL_MODELS: Readonly<Partial<Record<PresetName, readonly string[]>>> = {
   openai: ['gpt-6-sol', 'gpt-6-luna', 'text-embedding-3-small'],
   anthropic: ['claude-opus-5-5', 'claude-sonnet-5', 'claude-haiku-4-5'],

@@ -13,7 +13,7 @@ export interface RenderParams {
   readonly vendor: Vendor;
   readonly days: readonly InvoiceDay[];
   readonly providers: readonly string[];
-  /** Rows that do not differ too; files have them always. */
+  /** Also shows rows that do not differ; files always contain them. */
   readonly showsAll: boolean;
 }
 
@@ -60,7 +60,7 @@ function causesOf({ causes }: ComparedRow): string {
   return causes.map(({ kind }) => kind).join(', ');
 }
 
-/** Columns of money to the right; below each row what speaks for its causes. */
+/** Aligns columns, those of money to the right, and adds below each row the evidence for its causes. */
 function align(lines: readonly (readonly string[])[], rows: readonly ComparedRow[]): readonly string[] {
   const widths = (lines[0] ?? []).map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
   const isMoney = (column: number): boolean => column >= 3 && column <= 5;

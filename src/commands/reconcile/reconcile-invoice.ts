@@ -1,5 +1,5 @@
-// `tollgate reconcile invoice`: compares a provider's exports of usage and costs with the ledger, and names by day,
-// model and key what differs and why that may be.
+// `tollgate reconcile invoice`: compares a provider's exports of usage and costs with the ledger, and shows by day,
+// model and key which rows differ, and the likely cause.
 
 import { readFileSync, statSync } from 'node:fs';
 import { compareInvoice, type Tolerance } from '../../domain/invoices/compare-invoice.ts';
@@ -39,16 +39,16 @@ const OPTIONS = {
   csv: { type: 'boolean', default: false },
 } as const;
 
-/** A month of minutes for a hundred keys and models is below it; V8 holds no text of twice the size. */
+/** A month in minutes for a hundred keys and models is smaller; V8 cannot hold a text of twice this size. */
 const FILE_BYTES_MAX = 256 * 1024 * 1024;
 const READERS = { openai: readOpenaiInvoice, anthropic: readAnthropicInvoice };
-/** Where the vendors' bills come from; regions are on the same bill. */
+/** The hosts whose use is on a vendor's bill; its regions are on the same bill. */
 const HOSTS: Readonly<Record<Vendor, string>> = {
   openai: '^https://([a-z0-9-]+\\.)?api\\.openai\\.com(/|$)',
   anthropic: '^https://api\\.anthropic\\.com(/|$)',
 };
 
-/** Exit code 0: all is within the tolerance, 1: something is not, 2: what was given cannot be read. */
+/** Exit code 0: everything is within the tolerance, 1: something is not, 2: an option or a file cannot be read. */
 export async function reconcileInvoice(
   args: readonly string[],
   { environment, print }: CommandContext,
@@ -105,7 +105,7 @@ function readFile(vendor: Vendor, path: string, seen: RowsSeen): Invoice {
   return read.invoice;
 }
 
-/** Exports of usage and of costs, or of one day each, are one account. */
+/** Exports of usage and of costs, or of one day each, are joined into one invoice. */
 function joinInvoices(invoices: readonly Invoice[], seen: RowsSeen): Invoice {
   const [first] = invoices as readonly [Invoice, ...Invoice[]];
   return {

@@ -1,4 +1,4 @@
-// What `tollgate start` has applied, as far as its banner and the processes after it need to know.
+// What the banner and later processes need to know about the configuration that `tollgate start` has applied.
 
 import type { Configuration } from '../../domain/configuration/configuration.ts';
 import type { ShownKey } from './banner.ts';
@@ -9,7 +9,7 @@ export interface Applied {
   readonly key: ShownKey | null;
   /** A model to try, when there is one. */
   readonly model: string | null;
-  /** Of a link that opens the demo's console; null: it is not the demo, or has no console. */
+  /** The code of the link that opens the demo's console; null: this is not the demo, or it has no console. */
   readonly linkCode: string | null;
 }
 

@@ -9,12 +9,12 @@ export interface ShownKey {
 export interface BannerFacts {
   readonly url: string;
   readonly adminUrl: string;
-  /** The default port, if it was taken and another port is used. */
+  /** The configured port, if it was taken and another port is used. */
   readonly moved: number | null;
-  /** The key to try the service with, if it is known in clear. */
+  /** A key to try the service with, if it is known in clear. */
   readonly key: ShownKey | null;
   readonly model: string | null;
-  /** Opens the console signed in, once; null: nobody is to be let in by reading this. */
+  /** A link that opens the console signed in, once; null: a reader of the banner may not sign in. */
   readonly consoleLink: string | null;
 }
 

@@ -1,5 +1,5 @@
-// The demo's console: a link that opens it as the owner of the demo's organization, who administers the installation
-// too.
+// Makes the link that opens the demo's console as the owner of the demo's organization, who also administers the
+// installation.
 
 import { isRefused } from '../../domain/refusals/refused.ts';
 import { findMemberByEmail } from '../../storage/postgres/identity/members.ts';
@@ -13,13 +13,13 @@ export const DEMO_ORGANIZATION = 'demo';
 const DEMO_OWNER = 'owner@demo.test';
 const DEMO_ACTOR = { kind: 'cli', userId: null, label: 'tollgate start (demo)' } as const;
 
-/** The code of the link; null: the demo's people were taken away. */
+/** Returns the code of the link; null: the demo's people were removed. */
 export async function openDemoConsole(postgres: Postgres, secrets: InstallationSecrets): Promise<string | null> {
   const organization = await findOrganizationBySlug(postgres, DEMO_ORGANIZATION);
   if (isRefused(organization)) return null;
   const owner = await findMemberByEmail(postgres, { organizationId: organization.id, teamId: null }, DEMO_OWNER);
   if (isRefused(owner)) return null;
-  // Refused where it is one already.
+  // Refused if the owner is an administrator already.
   await addPlatformAdministrator(postgres, DEMO_ACTOR, DEMO_OWNER);
   const { code } = await createLink(postgres, secrets, DEMO_ACTOR, {
     userId: owner.userId,

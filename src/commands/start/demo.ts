@@ -1,5 +1,5 @@
-// What `tollgate start` serves without a configuration file: the demo, with what it applies and its made-up traffic, or
-// an installation that has something of its owner's, as it is.
+// Serves `tollgate start` without a configuration file: either the demo, with its configuration and its made-up
+// traffic, or an installation that contains something of its owner's, unchanged.
 
 import { fileURLToPath } from 'node:url';
 import type { Config, Environment } from '../../config.ts';
@@ -33,7 +33,7 @@ export interface DemoPlace {
   readonly startSimulatedProvider: PreparedParts['startSimulatedProvider'];
 }
 
-/** Goes on with an installation that has something of its owner's: nothing is applied. */
+/** Serves an installation that contains something of its owner's: nothing is applied. */
 export async function serveKept(place: DemoPlace, { simulatedProviderPort }: FoundDemo): Promise<Applied> {
   if (place.demoTraffic)
     throw new StartFault('--demo-traffic is for the demo, and this installation has a configuration of its own');
@@ -51,8 +51,8 @@ export async function serveDemo(postgres: Postgres, place: DemoPlace): Promise<A
 }
 
 /**
- * The demo's models go on beside what its owner added. Nothing is applied, so their provider must be where it was; a
- * program that took its port may be the provider.
+ * The demo's models keep working beside what the owner added. Nothing is applied, so their provider must run on its
+ * former port; if a program has taken that port, that program may be the provider.
  */
 async function startKeptProvider({ startSimulatedProvider }: DemoPlace, port: string): Promise<void> {
   const claim = await claimPort('127.0.0.1', Number(port));
@@ -92,7 +92,7 @@ async function addDemoTraffic(
   postgres: Postgres,
   { config, environment, log, opened, print }: DemoPlace,
 ): Promise<void> {
-  // A file that refers to what demo.yaml has, which is applied.
+  // This file refers to entries of demo.yaml, which is applied, too.
   const configuration = readConfigurationFile(DEMO_TRAFFIC_CONFIGURATION, environment, 'later');
   await applyOrExplain(postgres, configuration, opened);
   const requests = await writeDemoHour({

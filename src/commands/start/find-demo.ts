@@ -1,5 +1,6 @@
-// Tells a demo that `tollgate start` made from an installation of its owner's. Nothing of an owner's may be taken for
-// the demo's: a start without a file would set it back to what the demo says, and answer for its provider.
+// Distinguishes a demo that `tollgate start` made from an installation of an owner. An owner's entry must never be
+// taken for the demo's: a start without a file would reset it to the demo's, and a simulated provider would answer for
+// the owner's.
 
 import { isKnownKey, isProviderKey } from '../../storage/postgres/apply/known-secrets.ts';
 import { readStoredNames } from '../../storage/postgres/apply/stored-names.ts';
@@ -9,23 +10,23 @@ import type { PostgresClient } from '../../storage/postgres/pool.ts';
 import { DEMO_ORGANIZATION } from './demo-console.ts';
 import { readDemoKey } from './demo-key.ts';
 
-/** What deploy/demo.yaml has said in every version; a model of another version may have any name below `sim/`. */
+/** The provider of deploy/demo.yaml in every version. A model of another version may have any name below `sim/`. */
 const DEMO_PROVIDER = { id: 'sim', apiKey: 'simulated-provider-key' };
 const DEMO_MODEL = /^sim\//;
 const LOCAL_ADDRESS = /^http:\/\/127\.0\.0\.1:(\d+)$/;
 
 export interface FoundDemo {
-  /** There is nothing yet, or nothing but the demo that was made from this data directory. */
+  /** True: the database contains nothing, or only the demo that was made from this data directory. */
   readonly isDemo: boolean;
-  /** Of the demo's own simulated provider, where its last start put it; null: there is none. */
+  /** The port of the demo's own simulated provider at its last start; null: there is none. */
   readonly simulatedProviderPort: string | null;
 }
 
 const NO_DEMO: FoundDemo = { isDemo: false, simulatedProviderPort: null };
 
 /**
- * Names tell nothing for certain, since an owner may use them too. Only a start of the demo leaves its key in the data
- * directory and the hash of that key in the database.
+ * Names prove nothing, because an owner may use them too. Only a start of the demo leaves its key in the data directory
+ * and the hash of that key in the database.
  */
 export async function findDemo(
   postgres: PostgresClient,
@@ -45,7 +46,7 @@ export async function findDemo(
   return { isDemo, simulatedProviderPort };
 }
 
-/** In a demo's data directory, too, its owner may have given the provider another address or key. */
+/** Even in a demo's data directory, the owner may have given the provider another address or key. */
 async function findSimulatedProvider(postgres: PostgresClient, opened: InstallationSecrets): Promise<string | null> {
   const provider = (await readCatalogStates(postgres, 'provider')).find(({ id }) => id === DEMO_PROVIDER.id);
   const [, port = null] = LOCAL_ADDRESS.exec(String(provider?.fields.base_url)) ?? [];

@@ -1,4 +1,4 @@
-// Who asks for what in the demo's generated traffic, and how often in the hour.
+// The callers in the demo's generated traffic, what they ask for, and how often in the hour.
 
 import type { FindingCount } from '../../../domain/guardrails/screening-report.ts';
 import type { ApiName } from '../../../domain/models/apis.ts';
@@ -10,22 +10,22 @@ export type DemoKey = (typeof DEMO_KEYS)[number];
 
 export type TextApi = 'chat_completions' | 'responses' | 'messages';
 
-/** Who talks through auto routing, and how. */
+/** A caller that talks through auto routing. */
 export interface Talker {
   readonly key: DemoKey;
   readonly api: TextApi;
   readonly tags: readonly string[];
   readonly conversations: number;
   readonly turnsMax: number;
-  /** Of one turn, which an agent makes with its tools. */
+  /** The most requests of one turn, which an agent makes with its tools. */
   readonly requestsMax: number;
   readonly tokens: { readonly first: number; readonly grows: number; readonly output: number };
-  /** How many of its turns are hard. */
+  /** The share of its turns that are hard. */
   readonly hard: number;
   readonly task: string;
 }
 
-/** Who asks one thing at a time, of a model that it names. */
+/** A caller that makes single requests for a model that it names. */
 export interface Caller {
   readonly key: DemoKey;
   readonly api: ApiName;
@@ -77,7 +77,7 @@ export const TALKERS: readonly Talker[] = [
     conversations: 9,
     turnsMax: 1,
     requestsMax: 2,
-    // Most fit into no small model, however simple the question is.
+    // Most of these conversations fit into no small model, however simple the question is.
     tokens: { first: 200_000, grows: 1_000, output: 900 },
     hard: 0.1,
     task: 'prose',
@@ -132,7 +132,7 @@ export const CALLERS: readonly Caller[] = [
   },
 ];
 
-/** The policy of deploy/demo-traffic.yaml, as it is when the hour is made. */
+/** The guardrail policy of deploy/demo-traffic.yaml, with its version when the hour is made. */
 const GUARDRAIL = { policy: 'personal-data', version: 1 } as const;
 
 /** Refusals of requests that name a model; each leaves a record. */
@@ -166,7 +166,7 @@ export const REFUSED: readonly {
   },
 ];
 
-/** What it finds in requests, by who sends them: in such a share of them, and no more often in one of them. */
+/** What the policy finds in the requests of each key: in which share of them, and at most how often in one. */
 export const FOUND: readonly {
   readonly key: DemoKey;
   readonly finding: Omit<FindingCount, 'count'>;
@@ -199,7 +199,7 @@ export const FOUND: readonly {
   },
 ];
 
-/** What is found in those of `REFUSED` that it blocks. */
+/** The finding in the requests of `REFUSED` that the policy blocks. */
 export const BLOCKED: FindingCount = { ...GUARDRAIL, rule: 'cards', entity: 'card', action: 'block', count: 1 };
 
 /** For these minutes of the hour the provider of a model has trouble with a share of the requests. */

@@ -1,5 +1,5 @@
-// What the demo's generated traffic asks for: an hour of requests, in conversations that are routed and single ones,
-// streamed and whole, answered, refused and failed. The same seed makes the same hour.
+// Plans the demo's generated traffic: an hour of requests, in routed conversations and single ones, streamed or not,
+// answered, refused or failed. The same seed makes the same hour.
 
 import { DONE, type ScreeningReport } from '../../../domain/guardrails/screening-report.ts';
 import type { ApiName } from '../../../domain/models/apis.ts';
@@ -44,9 +44,9 @@ export interface DemoRequest {
   readonly outcome: Outcome;
   readonly status: number | null;
   readonly errorCode: string | null;
-  /** What it asks for, and is answered when nothing goes wrong. */
+  /** The usage of the request if nothing goes wrong. */
   readonly counts: Usage;
-  /** null: it was not answered. */
+  /** null: the request was not answered. */
   readonly usage: Usage | null;
   readonly latencyMs: number;
   readonly ttftMs: number | null;
@@ -63,7 +63,7 @@ export interface DemoHour {
   readonly seed: number;
 }
 
-/** In the order of time; none is before the hour, or after it. */
+/** The requests in order of time, all of them within the hour. */
 export function planDemoHour(hour: DemoHour): readonly DemoRequest[] {
   const plan = new DemoPlan(hour);
   for (const talker of TALKERS) for (let left = talker.conversations; left > 0; left--) plan.addConversation(talker);
@@ -122,7 +122,7 @@ class DemoPlan {
     }
   }
 
-  /** How long it takes until the next one of the same turn. */
+  /** Adds a request, and returns the time until the next request of the same turn. */
   private addRequest(
     talker: Talker,
     {
@@ -249,7 +249,7 @@ class DemoPlan {
     });
   }
 
-  /** Some are not sure, some correct the answer before, and now and then the classifier says nothing. */
+  /** Some judgements are unsure, some correct the previous answer, and now and then the classifier fails. */
   private judge(talker: Talker, isLater: boolean): Judgement {
     if (this.chance(0.025)) return 'classifier_failed';
     const { tiers } = this.hour.policy;
@@ -277,7 +277,7 @@ class DemoPlan {
     return { model: classifier.model, inputTokens, cost, latencyMs };
   }
 
-  /** Busier in the middle of the hour than at its ends. */
+  /** A random instant; the middle of the hour is busier than its ends. */
   private instant(): number {
     const part = (this.random() + this.random()) / 2;
     const at = this.chance(0.6) ? this.random() : part;
@@ -308,7 +308,7 @@ function failed(status: number): Ending {
   return { outcome: 'provider_failed', status, errorCode: `provider_${status}` };
 }
 
-/** What the client saw of it before it left. */
+/** The usage of a reply whose client left half-way. */
 function halfOf(counts: Usage): Usage {
   return { ...counts, outputTokens: Math.ceil((counts.outputTokens ?? 0) / 2) };
 }
@@ -317,7 +317,7 @@ function rounded(share: number): number {
   return Math.round(share * 100) / 100;
 }
 
-/** From 0 up to 1, always the same for the same seed (mulberry32). */
+/** Random numbers from 0 up to 1, always the same for the same seed (mulberry32). */
 function seededRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

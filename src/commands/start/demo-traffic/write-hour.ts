@@ -1,5 +1,5 @@
-// Makes the past hour of the demo's generated traffic: its records are written to a spool as a gateway writes them,
-// with credit and budget that were leased for them, and jobs ships them like all others.
+// Makes the past hour of the demo's generated traffic: writes its records to a spool as a gateway does, with credit and
+// budget that were leased for them; jobs ships them like all others.
 
 import { hostname } from 'node:os';
 import { join } from 'node:path';
@@ -43,10 +43,10 @@ const ORGANIZATION = 'demo';
 const POLICY = 'default';
 const SEGMENT_BYTES_MAX = 67_108_864;
 const FSYNC_INTERVAL_MS = 1_000;
-/** What a request holds for its output that does not bound it. */
+/** The output that a request without an output limit holds for. */
 const HELD_OUTPUT_TOKENS = 4_096;
 
-/** How many requests there were; null: the demo's credit or budget is too small for them by now. */
+/** Returns the number of requests; null: the demo's credit or budget no longer covers them. */
 export async function writeDemoHour(params: DemoTrafficParams): Promise<number | null> {
   const { postgres, dataDirectory, clock, log } = params;
   const world = await readWorld(params);
@@ -81,7 +81,7 @@ export async function writeDemoHour(params: DemoTrafficParams): Promise<number |
     }
     return rated.length;
   } finally {
-    // jobs ships it, gives back what was not used, and removes it.
+    // jobs ships the spool, returns what was not used, and removes it.
     await spool.close();
   }
 }
@@ -110,13 +110,13 @@ async function readWorld({ postgres, secrets, clock }: DemoTrafficParams): Promi
   };
 }
 
-/** What was applied a moment ago is there. */
+/** Everything that was applied a moment ago exists. */
 function expect<Found>(found: Found | Refused): Found {
   if (isRefused(found)) throw new Error(`the demo lacks what its file has: ${found.refused}`);
   return found as Found;
 }
 
-/** The pools of budgets that all requests count in; null: credit or budget is too small. */
+/** Leases for the budgets that all requests count in; null: credit or budget is too small. */
 async function takeLeases(
   postgres: Postgres,
   { epoch, world, total }: { readonly epoch: number; readonly world: DemoWorld; readonly total: bigint },
@@ -136,7 +136,7 @@ async function takeLeases(
   return pools;
 }
 
-/** Ids that say when their request came. */
+/** Ids that contain the time of their request. */
 function idsAt(clock: Clock): (atMs: number) => string {
   let presentMs = 0;
   const next = createExecutionIdSource({ nowMs: () => presentMs, monotonicMs: () => clock.monotonicMs() });
@@ -176,7 +176,7 @@ function startOf(
   };
 }
 
-/** By the rules that a gateway rates and settles by. */
+/** Ends an execution by the rules by which a gateway rates and settles. */
 function endOf(request: DemoRequest, catalog: Catalog): ExecutionEnd {
   const { atMs, outcome, status, errorCode, counts, usage, latencyMs, ttftMs, streamed, screening } = request;
   const price = priceOf(request, catalog);
@@ -220,7 +220,7 @@ function baselineOf({ api, model, route }: DemoRequest, catalog: Catalog): Basel
   return name === model ? 'own' : priceOf({ api, model: name }, catalog);
 }
 
-/** The worst case, as a gateway holds it: nothing from the cache, and all the output that there may be. */
+/** The worst case, as a gateway holds it: nothing from the cache, and the most output. */
 function holdOf(counts: Usage, price: Price | null): PicoUsd {
   const outputTokens = Math.max(HELD_OUTPUT_TOKENS, counts.outputTokens ?? 0);
   return (

@@ -1,4 +1,4 @@
-// One admitted execution: what is recorded when it starts and, exactly once, when it ends.
+// Owns one admitted execution: its records, one when it starts and exactly one when it ends.
 //
 //   created ── begin ──► admitting ── written ──► open ── end, give up ──► ending ── written ──► settled
 //                            └── not written ──► unrecorded ◄── not written ──┘
@@ -36,14 +36,14 @@ export interface AdmittedRequest {
   readonly admittedAtMs: number;
   readonly principal: ScopedPrincipal;
   readonly api: ApiName;
-  /** As the client wrote it: alias or virtual model. */
+  /** The model as the client wrote it: a public id, an alias or the virtual model. */
   readonly requestedModel: string;
-  /** The public id that serves. */
+  /** The public id of the model that serves. */
   readonly model: string;
   readonly deployment: Deployment;
   readonly streamed: boolean;
   readonly clientRequestId: string | null;
-  /** null: none, or traces are not exported. */
+  /** null: the client sent none, or traces are not exported. */
   readonly traceparent: string | null;
   readonly tags: readonly string[];
   /** Why this model serves a request that named none (spec 2.4). */
@@ -60,14 +60,14 @@ const GIVEN_UP: ObservedEnd = {
   responseId: null,
 };
 
-/** Who continues when a record of an execution, of its start or of its end, is written or cannot be. */
+/** Continues when the record of an execution's start or end is written, or cannot be written. */
 export interface ExecutionOwner {
   onRecorded(): void;
   onUnrecorded(fault: unknown): void;
 }
 
-/** Whoever waited for the end has been told of the fault. */
-const NOBODY: ExecutionOwner = { onRecorded: () => undefined, onUnrecorded: () => undefined };
+/** The owner when nobody waits for the end any more: the client was told of the fault already. */
+const NO_OWNER: ExecutionOwner = { onRecorded: () => undefined, onUnrecorded: () => undefined };
 
 type State =
   | { readonly name: 'created' }
@@ -82,25 +82,25 @@ export class Execution implements RecordOwner {
   readonly receivedAtMs: number;
   /** Monotonic time of the provider's first reply byte; null before it. */
   firstByteAtMs: number | null = null;
-  /** What guardrails found; null: no rule is for it. */
+  /** What guardrails found; null: no rule applies to the request. */
   screening: Screening | null = null;
-  /** Monotonic time at which the request was whole. */
+  /** Monotonic time at which the request was complete. */
   wholeAtMs: number;
-  /** Monotonic times of the first and of the present call to a provider; null before the first. */
+  /** Monotonic times of the first and of the present call to a provider; null before the first call. */
   private firstCallAtMs: number | null = null;
   private callAtMs: number | null = null;
   private state: State = { name: 'created' };
   private readonly request: AdmittedRequest;
   private deployment: Deployment;
   private readonly ownFailures: RecordedKeyFailure[] = [];
-  /** Calls that were given up for the next one; null: none was, as of nearly every request. */
+  /** Calls that were given up for the next deployment; null, as nearly always: none was. */
   private givenUp: RecordedAttempt[] | null = null;
-  /** null: not yet made for the present deployment. */
+  /** null: not made yet for the present deployment. */
   private startRecord: ExecutionStart | null = null;
   private readonly metering: Metering;
   private readonly baseline: Baseline;
 
-  /** `baseline`: what the cost of a routed request is compared with. */
+  /** `baseline` is what the cost of a routed request is compared with. */
   constructor(
     request: AdmittedRequest,
     admission: Admission,
@@ -121,14 +121,14 @@ export class Execution implements RecordOwner {
     return this.request.id;
   }
 
-  /** Of who serves. */
+  /** The price of the deployment that serves. */
   get price(): Price | null {
     return this.deployment.price;
   }
 
   /**
-   * Records the execution as admitted, before a byte goes upstream. Where that cannot be recorded its hold is given
-   * back before the owner hears of it, and nothing may be sent.
+   * Records the execution as admitted, before a byte goes to a provider. If that fails, the hold is released before the
+   * owner is told, and nothing may be sent.
    */
   begin(owner: ExecutionOwner): void {
     assert(this.state.name === 'created', 'an execution begins once');
@@ -150,12 +150,15 @@ export class Execution implements RecordOwner {
     this.startRecord = null;
   }
 
-  /** An own key could not serve. */
+  /** Notes that an own key could not serve. */
   onOwnKeyFailed(failure: RecordedKeyFailure): void {
     this.ownFailures.push(failure);
   }
 
-  /** Rates, records and releases. Once: post-or-void (ARCHITECTURE, invariants). Still open where it throws. */
+  /**
+   * Rates the execution and records its end; once that is written, the holds are released. Called once: post or void
+   * (ARCHITECTURE, invariants). If it throws, the execution is still open.
+   */
   end(seen: ObservedEnd, owner: ExecutionOwner): void {
     assert(this.state.name === 'open', 'an execution ends once');
     const { metering, admission, baseline, deployment, ownFailures } = this;
@@ -176,14 +179,14 @@ export class Execution implements RecordOwner {
   }
 
   /**
-   * A fault of ours has ended the request: unless its end is recorded already, it ends like that of a process that
-   * died, and nobody pays. Its usage is not known: to read it may be what failed. `status`: what the client got.
+   * A fault of ours has ended the request. Unless its end is recorded already, it ends like that of a process that
+   * died, and nobody pays. Its usage is not read, since reading it may be what failed. `status`: what the client got.
    */
   giveUp(status: number | null): void {
-    if (this.state.name === 'open') this.end({ ...GIVEN_UP, status }, NOBODY);
+    if (this.state.name === 'open') this.end({ ...GIVEN_UP, status }, NO_OWNER);
   }
 
-  /** By the journal: the record of the start, or of the end, is in the spool. */
+  /** Called by the journal: the record of the start, or of the end, is in the spool. */
   onWritten(): void {
     const { state } = this;
     if (state.name === 'admitting') this.state = { name: 'open', owner: state.owner };
@@ -192,7 +195,7 @@ export class Execution implements RecordOwner {
     state.owner.onRecorded();
   }
 
-  /** By the journal: the spool has not taken the record, or the owner threw when it had. */
+  /** Called by the journal: the spool has not taken the record, or the owner threw when it had. */
   onUnwritten(fault: unknown): void {
     const { state } = this;
     assert(state.name !== 'created', 'a record that is not written was begun');
@@ -209,7 +212,7 @@ export class Execution implements RecordOwner {
   private settle(owner: ExecutionOwner, seen: ObservedEnd, { end, settlement, use, isUnpriced }: RatedEnd): void {
     const { metrics } = this.metering;
     this.state = { name: 'settled', owner };
-    // Only after the record is written: money that is free again may be lent or spent at once.
+    // Released only after the record is written, since free money may be lent or spent at once.
     this.admission.release(use);
     if (seen.responseId !== null) this.rememberResponse(seen.responseId, seen);
     if (isUnpriced) metrics.countUnpriced();
@@ -224,16 +227,16 @@ export class Execution implements RecordOwner {
   }
 
   /**
-   * The end could not be recorded, and so no client sees it: nobody pays (the outcome matrix, `process_killed`), and
-   * once the spool takes records again one of them says so. The hold stays held: whether the first record is in the
-   * spool all the same is not known for certain.
+   * The end could not be recorded, so no client sees it and nobody pays (the outcome matrix, `process_killed`). A
+   * record that says so is written once the spool takes records again. The hold stays held, since the first record may
+   * be in the spool all the same.
    */
   private loseEnd({ end }: RatedEnd): void {
     this.admission.release('unrecorded');
     this.metering.journal.appendWhenPossible(this.start(), lostEnd(end, this.admission.hold, this.deployment.price));
   }
 
-  /** What the record of the start says, and the record of the end again. */
+  /** The fields of the start, which the record of the end repeats. */
   private start(): ExecutionStart {
     this.startRecord ??= this.makeStart();
     return this.startRecord;
@@ -268,7 +271,7 @@ export class Execution implements RecordOwner {
     };
   }
 
-  /** Of the present deployment. */
+  /** The attempt at the present deployment. */
   private attempt(endedMs: number | null, cause: string | null, status: number | null): RecordedAttempt {
     const { provider, ownKey } = this.deployment;
     return {

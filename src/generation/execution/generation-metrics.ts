@@ -1,5 +1,5 @@
-// The counters of the data plane, resolved to cells once so that a request adds to fields (labels come from closed sets
-// only).
+// Owns the data plane's counters. Labels are resolved to cells once, so that a request only adds to fields; they come
+// from closed sets.
 
 import type { ApiName } from '../../domain/models/apis.ts';
 import type { Outcome } from '../../domain/settlement/outcome.ts';
@@ -9,7 +9,7 @@ import type { ObservedEnd } from './observed-end.ts';
 
 const STATUS_CLASSES = ['none', '1xx', '2xx', '3xx', '4xx', '5xx', 'left'] as const;
 const LEFT = STATUS_CLASSES.indexOf('left');
-/** No matter whether the client waited for it. */
+/** Outcomes that are failures even when the client left. */
 const FAILURES: ReadonlySet<Outcome> = new Set([
   'connect_failed',
   'provider_failed',
@@ -18,7 +18,7 @@ const FAILURES: ReadonlySet<Outcome> = new Set([
   'process_killed',
 ]);
 const DURATION_BUCKETS_SECONDS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
-/** What a gateway adds by itself is far below what a provider takes, unless it waits for a lease or a classifier. */
+/** The gateway's own part takes far less than a provider's, unless it waits for a lease or a classifier. */
 const OVERHEAD_BUCKETS_SECONDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5];
 const PICO_USD_PER_USD = 1e12;
 
@@ -104,7 +104,8 @@ export class GenerationMetrics {
       'Admitted executions that ended on a provider key of the organization, by status class',
       ['status_class'],
     );
-    // TollgateErrorBudget subtracts them, and a rate does not see the number with which a series begins.
+    // Every series begins at 0: TollgateErrorBudget subtracts them, and a rate does not see the first value of a
+    // series.
     for (const statusClass of STATUS_CLASSES) this.ownKeys.labels(statusClass);
     this.ownKeyFailures = registry.counter(
       'tollgate_own_key_failures_total',
@@ -144,7 +145,7 @@ export class GenerationMetrics {
     this.unpriced.increment();
   }
 
-  /** `failures`: of own keys, before what has served. */
+  /** `failures`: of own keys that were tried before the deployment that served. */
   endedWithKeys(isOwn: boolean, seen: ObservedEnd, failures: readonly { readonly reason: string }[]): void {
     const statusClass = STATUS_CLASSES[classOf(seen)];
     if (isOwn && statusClass !== undefined) this.ownKeys.labels(statusClass).increment();
@@ -161,13 +162,13 @@ export class GenerationMetrics {
     this.outputTokens.increment(usage?.outputTokens ?? 0);
     if (source === 'counted') this.counted.increment();
     if (distrust !== null) this.distrusted.increment();
-    // Rounded, for people and alarms: the ledger has the exact sums.
+    // Rounded, for people and alarms; the ledger has the exact sums.
     if (settlement.suspense > 0n) this.suspended.increment(Number(settlement.suspense) / PICO_USD_PER_USD);
     if (settlement.charge !== null) this.charged.increment(Number(settlement.charge) / PICO_USD_PER_USD);
   }
 }
 
-/** An index. That a client leaves by itself is no failure of ours. */
+/** The index in STATUS_CLASSES. A client that leaves by itself is no failure of ours. */
 function classOf({ status, outcome }: ObservedEnd): number {
   if (status !== null) return Math.floor(status / 100);
   return FAILURES.has(outcome) ? 0 : LEFT;

@@ -1,5 +1,5 @@
-// What an execution used: the provider's report where there is a good one, else our own count of what was relayed, made
-// in the worker pool.
+// Measures what an execution used: by the provider's report if it is good, else by counting the relayed texts in the
+// worker pool.
 
 import type { Price } from '../../domain/models/price.ts';
 import { checkUsage, NO_USAGE_BOUNDS } from '../../domain/usage/check-usage.ts';
@@ -10,18 +10,18 @@ import { countTokens } from '../count-tokens.ts';
 import type { Dialect, KeptReply, ReplyWatch, RequestBounds } from '../dialects/dialect.ts';
 import { type MeasuredUsage, NO_USAGE } from './observed-end.ts';
 
-/** The longest text takes a few seconds. Past this the bound is used instead of the count. */
+/** How long a count may take; the longest text takes a few seconds. After this the bound is used instead. */
 const COUNT_MS = 10_000;
 
-/** What is kept of a reply's bytes. */
+/** The kept bytes of a reply. */
 export interface RelayedBytes {
-  /** All that were relayed, kept or not. */
+  /** All relayed bytes, kept or not. */
   readonly totalBytes: number;
   beginning(): Buffer;
   end(): Buffer;
-  /** The last event of a long stream with its short values alone, where it is longer than what is kept of its end. */
+  /** A long stream's last event, reduced to its short values, if it is longer than the kept end. */
   longEvent(): Buffer | null;
-  /** A document with its short values alone, where it is longer than what is kept of its beginning. */
+  /** A document reduced to its short values, if it is longer than the kept beginning. */
   condensedDocument(): Buffer | null;
 }
 
@@ -32,15 +32,15 @@ export interface MeasurableReply {
   readonly watch: ReplyWatch | null;
   /** The reply broke off. */
   readonly cut: boolean;
-  /** It was the client that broke it off. */
+  /** The client broke it off. */
   readonly clientLeft: boolean;
-  /** Of who serves. */
+  /** The price of the deployment that served. */
   readonly price: Price | null;
 }
 
 /**
- * The provider's report in this reply, checked: `usage` is null when there is none that can be charged by. With it,
- * whether the reply was truncated.
+ * The provider's report in a reply, checked. `usage` is null if there is none that can be charged by. The result also
+ * says whether the reply was truncated.
  */
 export function reportedUsage(
   dialect: Dialect,
@@ -72,7 +72,7 @@ export function reportedUsage(
   const checked = checkUsage(raw, NO_USAGE_BOUNDS);
   if (!checked.ok) return { ...unmeasured, claimed: checked.claimed, distrust: `usage_distrusted: ${checked.reason}` };
   const { inputTokens, outputTokens, images } = checked.usage;
-  // Half a report cannot be priced: what is missing would be given away, so that is counted.
+  // Half a report cannot be priced, since the missing half would be free. So the missing half is counted.
   const isWhole = dialect.unit === 'images' ? images !== null : inputTokens !== null && outputTokens !== null;
   const isHalf = inputTokens !== null || outputTokens !== null;
   if (!isWhole) return { ...unmeasured, halfReport: isHalf ? checked.usage : null };
@@ -89,14 +89,14 @@ export function reportedUsage(
   return details === undefined ? measured : { ...measured, usage: { ...checked.usage, details }, details };
 }
 
-/** What the request named, which counts where the reply does not say. */
+/** What the request named, which counts if the reply does not say how it was served. */
 function namedIn({ named, plainTier }: RequestBounds, hasOwnDefault: boolean): UsageDetails | undefined {
   return hasOwnDefault && plainTier !== undefined ? { ...named?.details, serviceTier: plainTier } : named?.details;
 }
 
 const LINE_END = Buffer.from('\n\n');
 
-/** The end, and before it the short values of a last event that begins further up. */
+/** The kept end, preceded by the short values of the last event if that begins further up. */
 function endOf(relayed: RelayedBytes): Buffer {
   const long = relayed.longEvent();
   return long === null ? relayed.end() : Buffer.concat([long, LINE_END, relayed.end()]);
@@ -106,7 +106,7 @@ function countAsUsage(inputTokens: number | null): Usage | null {
   return inputTokens === null ? null : { ...NO_COUNTS, inputTokens };
 }
 
-/** What the reply says stands above what the request asked for, and its usage object above the rest of it. */
+/** The reply overrides what the request named, and its usage object overrides the rest of the reply. */
 function joined(
   named: UsageDetails | undefined,
   reply: UsageDetails | null | undefined,
@@ -123,18 +123,18 @@ export interface CountParams {
   readonly relayed: RelayedBytes;
   readonly responseIsStream: boolean;
   readonly responseIsCut: boolean;
-  /** Used where the count fails: never an under-count, and the charge stops at the hold anyway. */
+  /** Used if the count fails. They never count too little, and the charge stops at the hold anyway. */
   readonly inputTokensMax: number;
   readonly outputTokensMax: number;
 }
 
 export interface CountedUsage {
   readonly measured: MeasuredUsage;
-  /** The reply says that it failed, which is read where its tokens are counted. */
+  /** The reply says that it failed, which is noticed while its tokens are counted. */
   readonly tellsFailure: boolean;
 }
 
-/** Counts the tokens of a request and of what was relayed of its reply. Never rejects. */
+/** Counts the tokens of a request and of the relayed part of its reply. Never rejects. */
 export async function countUsage(
   params: CountParams,
   workers: WorkerPool,

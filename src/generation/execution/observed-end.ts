@@ -8,20 +8,22 @@ export interface MeasuredUsage {
   readonly usage: Usage | null;
   /** null exactly when there is no usage. */
   readonly source: UsageSource | null;
-  /** What a report that could not be trusted claimed; goes to suspense, never to the wallet. */
+  /** What a report that is not trusted claimed: it goes to suspense, never to the wallet. */
   readonly claimed: Usage | null;
-  /** Why the provider's report was set aside; null when it was not. */
+  /** Why the provider's report was set aside; null: it was not. */
   readonly distrust: string | null;
-  /** A good report of the input alone, as of a reply that broke off before its output was told, or of the output. */
+  /**
+   * A good report of the input alone (a reply that broke off before it reported its output), or of the output alone.
+   */
   readonly halfReport: Usage | null;
   /**
-   * What the record shows in the place of `usage`, where a request uses nothing itself and is answered with a count;
-   * null where the reply told none. Absent: `usage`.
+   * What the record shows instead of `usage` for a request that uses nothing and is answered with a count; null: the
+   * reply had no count. Absent: `usage` is recorded.
    */
   readonly counted?: Usage | null;
   /** The reply says that it ended at its limit on output tokens (spec 2.5). */
   readonly truncated: boolean;
-  /** What the reply says beside its counts, also where it has none; those of `usage` where there is one. */
+  /** What the reply says beside its counts, even without counts; the details of `usage` if there is one. */
   readonly details?: UsageDetails;
 }
 
@@ -41,8 +43,8 @@ export interface ObservedEnd {
   readonly errorCode: string | null;
   readonly measured: MeasuredUsage;
   readonly responseBytes: number;
-  /** Under which the provider keeps the reply; null where it does not. */
+  /** The id under which the provider stores the reply; null: it does not. */
   readonly responseId: string | null;
-  /** By which its caller may refer to the items of a reply that the provider keeps. */
+  /** The ids by which the caller may refer to the items of a stored reply. */
   readonly itemIds?: readonly string[];
 }

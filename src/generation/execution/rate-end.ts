@@ -1,4 +1,4 @@
-// What the end of an execution costs, and what its record says.
+// Computes what an execution costs at its end, and the record of that end.
 
 import type { Price } from '../../domain/models/price.ts';
 import { formatUsdString } from '../../domain/money/format.ts';
@@ -20,7 +20,7 @@ import type { Deployment } from '../catalog/serving-catalog.ts';
 import type { Screening } from '../guardrails/screening.ts';
 import type { MeasuredUsage, ObservedEnd } from './observed-end.ts';
 
-/** An end with its cost: what is recorded of it, and what is done once it is recorded. */
+/** A rated end: its record, and what follows once it is recorded. */
 export interface RatedEnd {
   readonly end: ExecutionEnd;
   readonly settlement: Settlement;
@@ -30,13 +30,13 @@ export interface RatedEnd {
 
 export interface RateEndParams {
   readonly admission: Admission;
-  /** Who served at last. */
+  /** The deployment that served at last. */
   readonly deployment: Deployment;
-  /** What became of the organization's own keys before. */
+  /** Own keys that could not serve before. */
   readonly ownFailures: readonly RecordedKeyFailure[];
-  /** null: no more than one call was made. */
+  /** null: at most one call was made. */
   readonly attempts: readonly RecordedAttempt[] | null;
-  /** What the cost of a routed request is compared with. */
+  /** What a routed request's cost is compared with. */
   readonly baseline: Baseline;
   readonly screening: Screening | null;
   readonly endedAtMs: number;
@@ -53,7 +53,8 @@ export function rateEnd(seen: ObservedEnd, params: RateEndParams): RatedEnd {
   const unpriced = ownKey === undefined ? unpricedOf(seen.measured, price, hold) : null;
   const settlement = settlementOf(seen, deployment, admission, unpriced !== null);
   const budgetUse = admission.budgetUse(countedByBudgets(settlement, deployment));
-  // Savings compare what the organization pays here, and its own provider's bill is none of that (spec 2.4).
+  // Savings compare what the organization pays to this service, which its own provider's bill is not part of (spec
+  // 2.4).
   const compared = ownKey === undefined ? baseline : null;
   const baselined = compared === null ? null : baselineOf(compared, seen.measured, { price, settlement, hold });
   const charge = textOf(settlement.charge);
@@ -114,8 +115,8 @@ function countedByBudgets({ charge, ratedCost }: Settlement, { ownKey }: Deploym
 }
 
 /**
- * What is recorded instead of an end that could not be recorded: no client saw it, and nobody pays. It has none of the
- * lists, since it may be these that no frame could hold.
+ * The record in the place of an end that could not be recorded: no client saw that end, and nobody pays. It has no
+ * lists, since the lists may be what fitted into no frame.
  */
 export function lostEnd(end: ExecutionEnd, hold: PicoUsd | null, price: Price | null): ExecutionEnd {
   const { billingStatus, charge } = settle({
@@ -150,7 +151,7 @@ export function lostEnd(end: ExecutionEnd, hold: PicoUsd | null, price: Price | 
   };
 }
 
-/** null, as nearly always: the counts are all that the cost depends on. */
+/** The details that the cost depends on beside the counts; null, as nearly always: none. */
 function detailsOf({ hourCacheWriteTokens = 0, details }: Usage): RecordedDetails | null {
   if (details === undefined && (hourCacheWriteTokens ?? 0) === 0) return null;
   const { serviceTier, speed, geo, calls = [], reportedCost } = details ?? {};
@@ -181,7 +182,7 @@ function textOf(amount: bigint | null): string | null {
   return amount === null ? null : amount.toString();
 }
 
-/** Why a billed execution is charged as held: for its record, and the alarm. */
+/** Why a billed execution is charged as held, for its record and the alarm; null: it is not. */
 function unpricedOf({ usage, details }: MeasuredUsage, price: Price | null, hold: PicoUsd | null): string | null {
   if (hold === null || (usage === null && details === undefined)) return null;
   const unpriced = usage === null ? unpricedDetail(details ?? {}, price) : unpricedPart(usage, price);

@@ -1,6 +1,6 @@
-// Records requests that were refused although their caller is known, so that listings and look-ups show them
-// (spec 4.4, 4.5). Such a request never had a hold and no provider saw it: its record is a terminal one without an
-// admission, of the outcome `refused`.
+// Records refused requests whose caller is known, so that listings and look-ups show them (spec 4.4, 4.5). Such a
+// request never had a hold, and no provider saw it: its record is a terminal one without an admission, with the outcome
+// `refused`.
 
 import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
 import type { ApiName } from '../../domain/models/apis.ts';
@@ -17,25 +17,25 @@ import type { Screening } from '../guardrails/screening.ts';
 import type { RecordJournal } from './record-journal.ts';
 
 export interface RefusedRequest {
-  /** The one that its answer has. */
+  /** The id in the request's answer. */
   readonly id: string;
   readonly principal: ScopedPrincipal;
   readonly api: ApiName;
-  /** As the client wrote it; empty where it was refused before that was read. */
+  /** The model as the client wrote it; empty: the request was refused before that was read. */
   readonly requestedModel: string;
-  /** Public id of the model that would have served; null where none was found or chosen. */
+  /** Public id of the model that would have served; null: none was found or chosen. */
   readonly model: string | null;
-  /** Why it would have been that one; null: the client named it, or it was refused before one was chosen. */
+  /** Why that model was chosen; null: the client named it, or none was chosen yet. */
   readonly route: ModelRoute | null;
   readonly streamed: boolean;
   readonly clientRequestId: string | null;
   readonly traceparent: string | null;
   readonly tags: readonly string[];
   readonly requestBytes: number;
-  /** Monotonic. */
+  /** Monotonic time. */
   readonly receivedAtMs: number;
   readonly refusal: Refusal;
-  /** What guardrails found in it; null: no rule is for it. */
+  /** What guardrails found in the request; null: no rule applies to it. */
   readonly screening: Screening | null;
 }
 
@@ -68,7 +68,10 @@ export class RefusedRequests {
       .labels();
   }
 
-  /** It is not recorded, but counted, where the organization has too many, or the spool takes none. */
+  /**
+   * Records the request. If the organization has too many records, or the spool takes none, the request is only
+   * counted.
+   */
   record(request: RefusedRequest): void {
     const { principal, refusal, screening } = request;
     const report = screening?.report ?? null;
@@ -138,7 +141,7 @@ function failuresIn(refusal: Refusal): readonly RecordedKeyFailure[] | null {
         .map(({ keyId, reason }) => ({ credential_id: keyId, reason, status: null }));
 }
 
-/** Whole characters alone, whether it is cut or came so: ClickHouse takes no half of a pair. */
+/** Only whole characters, since ClickHouse takes no half of a surrogate pair. */
 function shortModel(model: string): string {
   return model.slice(0, MODEL_LENGTH_MAX).toWellFormed();
 }

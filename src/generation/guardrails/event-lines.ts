@@ -1,4 +1,4 @@
-// Cuts a stream into whole events, and finds the line of an event that has its data.
+// Cuts a stream into whole events, and finds the line with an event's data.
 
 import { Buffer } from 'node:buffer';
 import { matchesAt } from '../../platform/bytes/matches-at.ts';
@@ -8,12 +8,12 @@ const SPACE = 0x20;
 const BLANK_LINE = Buffer.from('\n\n');
 const NOTHING = Buffer.alloc(0);
 
-/** Bytes of one event, the blank line behind it included, and where its data lies in them. */
+/** The bytes of one event, its blank line included, and where its data is in them. */
 export interface EventBytes {
   readonly bytes: Buffer;
-  /** As it came; another one than `bytes` where its data was several lines. */
+  /** The event as it came; different from `bytes` if its data had several lines. */
   readonly original: Buffer;
-  /** -1: it has none that is JSON. */
+  /** -1: it has no data that is JSON. */
   readonly dataStart: number;
   readonly dataEnd: number;
   /** `data: [DONE]`: nothing follows. */
@@ -21,9 +21,9 @@ export interface EventBytes {
 }
 
 export class EventLines {
-  /** The bytes of an event that is not whole. */
+  /** The bytes of an incomplete event. */
   private rest: Buffer = NOTHING;
-  /** The rest, and room for what follows: an event that comes in many pieces is not copied with each of them. */
+  /** Memory for `rest` with room for more, so that an event in many pieces is not copied with each piece. */
   private room: Buffer = NOTHING;
 
   get restBytes(): number {
@@ -31,15 +31,16 @@ export class EventLines {
   }
 
   /**
-   * The whole events that end with these bytes. An event with `[DONE]` counts as whole without its end.
+   * Returns the events that these bytes complete. An event with `[DONE]` counts as complete without its end.
    *
-   * An event is views of `chunk`, which the caller must leave as it is while it needs the event or feeds this; or,
-   * where it came in several chunks or has several lines of data, memory of its own, to which nobody writes any more.
+   * An event consists of views of `chunk`, which the caller must not change while it uses the event or feeds this. If
+   * the event came in several chunks or has several data lines, it has memory of its own, to which nobody writes any
+   * more.
    */
   take(chunk: Buffer): EventBytes[] {
     const events: EventBytes[] = [];
     let from = 0;
-    // The line end before a blank line, and a part of that, may have been here.
+    // The rest may end with the line end before a blank line, and a part of the blank line.
     let at = Math.max(0, this.rest.length - 2);
     const bytes = this.rest.length === 0 ? chunk : this.withRest(chunk);
     for (;;) {
@@ -47,7 +48,7 @@ export class EventLines {
       if (lineEnd === -1) break;
       at = lineEnd + 1;
       if (!isBlankAt(bytes, at)) continue;
-      // More blank lines are no events of their own: a read can be full of them.
+      // Further blank lines are no events of their own; a read can be full of them.
       let end = at;
       while (isBlankAt(bytes, end)) end += bytes[end] === LINE_FEED ? 1 : 2;
       events.push(eventOf(bytes.subarray(from, end)));
@@ -60,7 +61,7 @@ export class EventLines {
     return events;
   }
 
-  /** What there is of an event without its end. */
+  /** Returns the bytes of an incomplete event, and forgets them. */
   takeRest(): Buffer {
     const { rest } = this;
     this.rest = NOTHING;
@@ -84,7 +85,7 @@ function isBlankAt(bytes: Buffer, at: number): boolean {
   return bytes[at] === LINE_FEED || (bytes[at] === CARRIAGE_RETURN && bytes[at + 1] === LINE_FEED);
 }
 
-/** Short: a line like any other has more before its end comes. */
+/** Whether the rest is `data: [DONE]`. Only a short rest is examined: any other line is longer before its end comes. */
 function hasDone(bytes: Buffer): boolean {
   return bytes.length < 64 && bytes.includes(DONE) && dataOf(bytes)?.isDone === true;
 }
@@ -118,13 +119,13 @@ function dataOf(bytes: Buffer): EventBytes | null {
   return { bytes, original: bytes, dataStart: isDone ? -1 : start, dataEnd: end, isDone };
 }
 
-/** Most lines are shorter, and two native searches cost more than to look at so many bytes. */
+/** Most lines are shorter than this, and to read so many bytes one by one costs less than two native searches. */
 const NEAR_BYTES = 128;
 
-/** The ends of lines, found in ascending order: no byte is searched twice, whichever of them ends the lines. */
+/** Finds the ends of lines in ascending order. No byte is searched twice, whichever character ends the lines. */
 class LineEnds {
   private readonly bytes: Buffer;
-  /** The first of each behind what has been passed. */
+  /** The first line feed, and the first carriage return, after the bytes passed so far. */
   private lineFeed = -1;
   private carriageReturn = -1;
 
@@ -132,7 +133,9 @@ class LineEnds {
     this.bytes = bytes;
   }
 
-  /** Of the line that begins at `from`. A carriage return ends one, too, also without a line feed behind it. */
+  /**
+   * The end of the line that begins at `from`. A carriage return ends a line, too, even without a line feed after it.
+   */
   behind(from: number): number {
     const { bytes } = this;
     const far = Math.min(bytes.length, from + NEAR_BYTES);
@@ -148,14 +151,14 @@ function indexOrEnd(bytes: Buffer, byte: number, from: number): number {
   return found === -1 ? bytes.length : found;
 }
 
-/** Clients join the lines of data by line ends, which in JSON are blanks. */
+/** Joins several data lines of an event. Clients join them by line ends, which are blanks in JSON. */
 class JoinedData {
   private readonly bytes: Buffer;
   private readonly start: number;
   private readonly joined: Buffer;
   private end: number;
 
-  /** From its beginning to the end of its first line of data an event is as it was. */
+  /** Up to the end of its first data line, the event stays as it was. */
   constructor(bytes: Buffer, start: number, end: number) {
     this.bytes = bytes;
     this.start = start;
@@ -166,7 +169,7 @@ class JoinedData {
   add(start: number, end: number): void {
     this.joined[this.end] = SPACE;
     this.end += 1;
-    // A native copy costs more than that of a few bytes.
+    // For a few bytes a loop costs less than a native copy.
     if (end - start > NEAR_BYTES) this.end += this.bytes.copy(this.joined, this.end, start, end);
     else for (let at = start; at < end; at++) this.joined[this.end++] = this.bytes[at] as number;
   }

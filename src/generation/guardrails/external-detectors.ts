@@ -1,6 +1,6 @@
-// Asks the external detectors of policies about texts: one attempt with a deadline, a breaker for each, and a memory of
-// verdicts, since a conversation's history comes again with every turn. Texts and verdicts are remembered by a keyed
-// hash alone.
+// Asks the external detectors of policies about texts: one attempt with a deadline, a breaker for each detector, and a
+// memory of verdicts, since a conversation's history comes again with every turn. Texts are remembered only as keyed
+// hashes.
 
 import { createHmac, randomBytes } from 'node:crypto';
 import type { CompiledExternal, CompiledPolicy, CompiledStage } from '../../domain/guardrails/compile-policy.ts';
@@ -22,25 +22,25 @@ import type { MetricsRegistry } from '../../platform/metrics.ts';
 import { Breaker } from '../pauses/breaker.ts';
 
 const REMEMBERED_BYTES_MAX = 16_777_216;
-/** Of a verdict without hits: its key, and what a map has for an entry. */
+/** The memory of a verdict without hits: its key and its entry in the map. */
 const ENTRY_BYTES = 200;
 const HIT_BYTES = 100;
-/** So much is hashed before the event loop goes on with something else. */
+/** After hashing this much, other work of the event loop gets its turn. */
 const HASHED_BYTES_MAX = 262_144;
-/** Requests to one detector for one body that are under way together. */
+/** The most requests that are under way to one detector for one body. */
 const CALLS_MAX = 8;
 
 export interface ExternalParts {
   readonly clock: Clock;
   readonly log: Log;
-  /** Organizations may name private addresses, too (WEBHOOK_ALLOW_PRIVATE). */
+  /** Organizations, too, may name private addresses (WEBHOOK_ALLOW_PRIVATE). */
   readonly allowPrivate: boolean;
   readonly metrics: MetricsRegistry;
 }
 
 export interface ExternalAnswer {
   readonly verdicts: ExternalVerdicts;
-  /** Those that did not answer. */
+  /** The detectors that did not answer. */
   readonly silent: readonly External[];
 }
 
@@ -56,12 +56,12 @@ type Hits = readonly ExternalHit[];
 const PLATFORM_EGRESS = new EgressGuard({ anyPort: true, allowPrivate: true, allowed: [] });
 
 export class ExternalDetectors {
-  /** For organizations' own policies. */
+  /** Guards the calls of organizations' own policies. */
   private readonly egress: EgressGuard;
   private readonly parts: ExternalParts;
   private readonly breaker = new Breaker(DETECTOR_FAILS);
   private readonly key = randomBytes(32);
-  /** The oldest is first. */
+  /** Verdicts by the hashes of text and detector, the oldest first. */
   private readonly remembered = new Map<string, Hits>();
   private rememberedBytes = 0;
   private readonly asked;
@@ -97,7 +97,7 @@ export class ExternalDetectors {
     };
   }
 
-  /** null: it did not answer. */
+  /** The hits by text; null: the detector did not answer. */
   private async askOne(
     compiled: CompiledExternal,
     versions: string,
@@ -105,7 +105,7 @@ export class ExternalDetectors {
     hashes: ReadonlyMap<string, string>,
   ): Promise<ReadonlyMap<string, Hits> | null> {
     const { external } = compiled;
-    // Organizations share no verdicts: how soon an answer comes would tell whether another one has sent a text.
+    // Organizations share no verdicts: the time of an answer would tell one whether another one had sent the text.
     const name = this.hashOf(`${organizationId} ${external.name} ${external.url} ${versions}`);
     const found = new Map<string, Hits>();
     const unknown: string[] = [];
@@ -137,14 +137,14 @@ export class ExternalDetectors {
     }
   }
 
-  /** In the order of the texts; throws where any request fails. */
+  /** The hits in the order of the texts. Throws when any request fails. */
   private async call({ external, organizationId }: CompiledExternal, texts: readonly string[]): Promise<Hits[]> {
     const signal = AbortSignal.timeout(external.deadlineMs);
     const requests = requestsFor(external, texts);
     const hits: Hits[][] = [];
     let next = 0;
     const work = async (_: unknown, slot: number): Promise<void> => {
-      // Each writes its first request in a tick of its own.
+      // Each worker sends its first request in a tick of its own.
       for (let tick = 0; tick < slot; tick++) await socketsRead();
       while (next < requests.length) {
         const index = next;
@@ -155,7 +155,7 @@ export class ExternalDetectors {
           headers: external.secret === null ? {} : { authorization: `Bearer ${external.secret}` },
           body: Buffer.from(JSON.stringify(externalRequest(external, asked))),
           signal,
-          // The platform's own policies may name a machine beside it.
+          // The platform's own policies may name any machine of the operator's network.
           guard: organizationId === null ? PLATFORM_EGRESS : this.egress,
           answerBytesMax: ANSWER_BYTES_MAX[external.shape],
         });
@@ -167,7 +167,7 @@ export class ExternalDetectors {
     return hits.flat();
   }
 
-  /** By text; a slice at a time, with the event loop free in between. */
+  /** The hashes by text, computed a slice at a time, with the event loop free in between. */
   private async hashesOf(texts: readonly string[]): Promise<ReadonlyMap<string, string>> {
     const hashes = new Map<string, string>();
     let bytes = 0;
@@ -204,7 +204,7 @@ function bytesOf(hits: Hits): number {
   return ENTRY_BYTES + hits.length * HIT_BYTES;
 }
 
-/** The message of an error may have parts of an answer, and so of a text. */
+/** A parse error's message may contain parts of an answer, and so of a text, so it is not logged. */
 function reasonOf(fault: unknown): string {
   if (fault instanceof SyntaxError) return 'the answer is no JSON';
   return fault instanceof Error ? fault.message.slice(0, 200) : 'unknown';

@@ -1,4 +1,4 @@
-// Counts what guardrails did, by names from closed sets: never a value.
+// Counts what guardrails did. Labels are names from closed sets, never values.
 
 import { isBuiltIn } from '../../domain/guardrails/entities.ts';
 import {
@@ -30,7 +30,7 @@ export class GuardrailMetrics {
       'Requests and replies of which guardrails could not see all, by reason',
       ['reason'],
     );
-    // What first appears as 1 has not risen for whoever watches it.
+    // Every series begins at 0: a series that first appears as 1 has not risen for an alert.
     for (const reason of NOT_SCANNED) this.notScanned.labels(reason);
     this.unrestored = registry.counter(
       'tollgate_guardrail_unrestored_total',
@@ -39,7 +39,7 @@ export class GuardrailMetrics {
     );
   }
 
-  /** `report`: of a request that is over. */
+  /** Counts the report of a request that is over. */
   ended({ input, output }: ScreeningReport, model: string): void {
     if (input !== undefined) this.count('input', input);
     if (output !== undefined) this.count('output', output);
@@ -54,7 +54,7 @@ export class GuardrailMetrics {
   }
 }
 
-/** External detectors name what they like, which would be a series each. */
+/** External detectors choose their own names, each of which would become a series. */
 function labelOf(found: FindingCount): string {
   if (isOthers(found)) return found.entity;
   return isBuiltIn(found.entity) ? found.entity : 'external';

@@ -1,5 +1,5 @@
-// Screens a request or a whole reply by the rules that are here, and then by external detectors: they are asked about
-// its texts, unless it is blocked already, and it is screened once more with what they said.
+// Screens a request or a whole reply by the local rules, and then by external detectors: unless it is blocked already,
+// they are asked about its texts, and it is screened again with their verdicts.
 
 import { type CompiledPolicy, stageOf } from '../../domain/guardrails/compile-policy.ts';
 import type { External, Stage } from '../../domain/guardrails/policy.ts';
@@ -15,13 +15,15 @@ import type { ExternalAnswer } from './external-detectors.ts';
 import { type ScreeningWorkers, screenBody } from './screen-body.ts';
 
 export interface AskedWhole extends ScreenedWhole {
-  /** A detector whose failure refuses requests did not answer, or was not asked: not all may be sent there. */
+  /**
+   * A detector whose failure refuses requests did not answer, or was not asked because not all texts may be sent to it.
+   */
   readonly refusedFor?: 'no_answer' | 'not_asked';
 }
 
 type Screened = AskedWhole | Promise<AskedWhole>;
 
-/** `ask`: the external detectors of the stage. */
+/** `ask` asks the external detectors of the stage. */
 export interface ScreenedBy {
   readonly workers: ScreeningWorkers;
   readonly ask: (texts: readonly string[]) => Promise<ExternalAnswer>;
@@ -43,7 +45,7 @@ export function screenAndAsk(
   const goOn = (screened: ScreenedWhole): Screened => {
     const { texts = [], blocked, report } = screened;
     if (blocked !== null) return screened;
-    // Texts that nobody is asked about.
+    // Some texts cannot be sent to a detector.
     if (report.not_scanned?.includes('external') && mustAnswer(compiled, whole.stage))
       return { ...screened, refusedFor: 'not_asked' };
     return texts.length === 0 ? screened : askAbout(texts);
@@ -52,27 +54,29 @@ export function screenAndAsk(
   return screened instanceof Promise ? screened.then(goOn) : goOn(screened);
 }
 
-/** Why a request does not go on of which not all was looked at. null: all was, or it goes on all the same. */
+/** Why a request is refused that was not screened completely. null: it was, or it goes on all the same. */
 export function refusalOfUnread({ report, refusedFor }: AskedWhole, compiled: CompiledPolicy): Refusal | null {
   const isUnseen = isUnscreened(report) && refusesUnscreened(compiled, 'input');
   if (refusedFor === undefined && !isUnseen) return null;
-  // Who was asked may answer another time. What cannot be read, or is too much to be asked about, stays so.
+  // A detector that was asked may answer another time. A text that cannot be read, or is too much to be sent, stays so.
   const mayPass = refusedFor === 'no_answer' || report.not_scanned?.includes('timeout') === true;
   return { kind: mayPass ? 'guardrail_unavailable' : 'guardrail_unread', unread: 'input' };
 }
 
-/** What was not looked at is refused: by a policy, or for an external detector, which is not asked about it then. */
+/**
+ * Whether unscreened text is refused: by the policy, or because a detector must answer and cannot be asked about it.
+ */
 export function refusesUnscreened(compiled: CompiledPolicy, stage: Stage, isStream = false): boolean {
   return compiled.onFailure === 'refuse' || mustAnswer(compiled, stage, isStream);
 }
 
-/** Some detector of the stage refuses what it has not looked at. */
+/** Whether some detector of the stage refuses texts that it has not judged. */
 export function mustAnswer(compiled: CompiledPolicy, stage: Stage, isStream = false): boolean {
   const { externals = [] } = stageOf(compiled, stage) ?? {};
   return externals.some(({ external }) => refusesWithoutAnswer(external, isStream));
 }
 
-/** A detector that is asked behind a stream refuses none. */
+/** A detector that is asked after a stream has passed cannot refuse the stream. */
 export function refusesWithoutAnswer({ onFailure, output }: External, isStream: boolean): boolean {
   const isBehind = isStream && output === 'after';
   return onFailure === 'refuse' && !isBehind;

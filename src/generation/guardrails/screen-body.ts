@@ -1,5 +1,5 @@
-// Decides where a body, or an event of a stream, is screened: small ones on the event loop, larger ones in the worker
-// pool; and for how long, there as here.
+// Decides where a body, or an event of a stream, is screened (small ones on the event loop, larger ones in the worker
+// pool), and how long that may take.
 
 import { type CompiledPolicy, stageOf } from '../../domain/guardrails/compile-policy.ts';
 import { packedOf } from '../../domain/guardrails/compiled-by-key.ts';
@@ -19,25 +19,30 @@ import { begunFlag } from '../../platform/begun-flag.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
 import type { EventBytes } from './event-lines.ts';
 
-/** The part of the worker pool that is needed here. */
+/** The part of the worker pool that this file needs. */
 export type ScreeningWorkers = Pick<WorkerPool<'screen-event' | 'screen-text'>, 'run'>;
 
-/** Prose takes 0.1 ms, the worst text known 5 to 10; a hand-over to a worker takes the event loop 0.04 to 0.07. */
+/**
+ * A body of this size takes 0.1 ms if it is prose, 5 to 10 ms for the worst known text. A hand-over to a worker costs
+ * the event loop 0.04 to 0.07 ms.
+ */
 const INLINE_BYTES_MAX = 32_768;
-/** An organization's own patterns are slower, and may be made to be slow. */
+/** The limit with an organization's own patterns, which are slower, and may be slow on purpose. */
 const INLINE_OWN_BYTES_MAX = 4_096;
-/** Bytes times instructions of the patterns. The worst text for the worst pattern takes some 20 ns for each. */
+/**
+ * The most bytes times instructions of the patterns. The worst text for the worst pattern takes some 20 ns for each.
+ */
 const INLINE_PATTERN_WORK_MAX = 409_600;
-/** Bytes times how often each may be looked at for words: some ten ns for each. */
+/** The most bytes times how often each byte may be examined for words, at some 10 ns each. */
 const INLINE_WORD_WORK_MAX = 327_680;
-/** Whatever the rules are: a text is taken in slices of so much. */
+/** The least limit, whatever the rules are, since a text is taken in slices of the limit. */
 const INLINE_BYTES_MIN = 16;
-/** To replace one finding takes some five microseconds, to look up what may be let through about one. */
+/** Replacing one finding takes some 5 µs, looking up one that may pass about 1 µs. */
 const INLINE_HITS_MAX = 500;
-/** A megabyte takes some milliseconds, the worst one found 160. What takes three times that is given up. */
+/** A megabyte takes some milliseconds, the worst one found 160. Screening that takes three times that is given up. */
 const WORK_MS = 250;
 const WORK_MS_PER_MEGABYTE = 250;
-/** How long to wait for a thread: somebody else's largest body may take it for eight seconds. */
+/** How long to wait for a thread, which another request's largest body may occupy for eight seconds. */
 const WAIT_MS = 10_000;
 
 const NOT_IN_TIME: ScreenedWhole = {
@@ -95,19 +100,19 @@ async function inWorker(
   return { ...screened.value, edits: unpackEdits(screened.value.edits) };
 }
 
-/** How long so many bytes may take. */
+/** How long screening this many bytes may take. */
 export function workMsOf(bytes: number): number {
   return WORK_MS + Math.ceil((bytes / 1_048_576) * WORK_MS_PER_MEGABYTE);
 }
 
-/** How a thread is given bytes to screen. */
+/** The options with which a thread is given bytes to screen. */
 function withinDeadline({ buffer, byteLength: bytes }: Uint8Array<ArrayBuffer>) {
   const workMs = workMsOf(bytes);
   const work = { begun: begunFlag(), deadlineMs: workMs };
   return { bytes, deadlineMs: WAIT_MS + workMs, work, transfer: [buffer] };
 }
 
-/** An event of a stream that is too big for the event loop. null: it could not be screened in time. */
+/** Screens an event that is too big for the event loop. null: it could not be screened in time. */
 export async function screenEventInWorker(
   compiled: CompiledPolicy,
   { bytes, dataStart, dataEnd }: EventBytes,

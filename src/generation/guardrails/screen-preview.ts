@@ -1,5 +1,5 @@
-// Screens the request of a dry run of auto routing as the organization's own would be: the classifier never sees what
-// it may not. Nothing is recorded or counted.
+// Screens the request of a dry run of auto routing as a real request of the organization would be screened, so that the
+// classifier never sees what it must not. Nothing is recorded or counted.
 
 import { Buffer } from 'node:buffer';
 import { stageOf } from '../../domain/guardrails/compile-policy.ts';
@@ -19,7 +19,10 @@ export interface PreviewedRequest {
   readonly body: Buffer;
 }
 
-/** The body that goes on. By the rules of the organization as a whole: a dry run has no key and no team. */
+/**
+ * Returns the body that goes on. Only the rules of the organization as a whole apply, since a dry run has no key and no
+ * team.
+ */
 export async function screenPreview(
   parts: ScreeningParts,
   { organizationId, dialect, body }: PreviewedRequest,

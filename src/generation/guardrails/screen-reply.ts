@@ -1,5 +1,5 @@
-// The stage of a reply in which guardrails see it: a stream as it passes, any other reply, and what a provider says of
-// an error, once it is here whole. Only the replies of requests with rules for them have it.
+// The stage in which guardrails screen a reply: a stream as it passes, any other reply (a provider's error too) once it
+// is complete. Only replies of requests with rules for them pass this stage.
 
 import { Buffer } from 'node:buffer';
 import { looksLikeJson } from '../../domain/guardrails/body-screen.ts';
@@ -33,26 +33,26 @@ export interface ScreenReplyParts {
   readonly exchange: Exchange;
   readonly workers: ScreeningWorkers;
   readonly clock: Clock;
-  /** Stops reading the provider, for good. */
+  /** Stops reading the provider for good. */
   abortCall(): void;
-  /** The client gets this instead of the reply, once the end is recorded. */
+  /** The client gets the refusal instead of the reply, once the end is recorded. */
   refuseInstead(refusal: Refusal): void;
   onOwnFault(fault: unknown): void;
 }
 
-/** A longer reply is not kept until its end, and so not screened. */
+/** A longer reply is not kept until its end, and so is not screened. */
 const WHOLE_BYTES_MAX = 8_388_608;
-/** For so long events are screened in one go; the others of the same read wait while the event loop does its rounds. */
+/** How long events are screened at a time. The rest of a read waits while the event loop does other work. */
 const AT_ONCE_MS = 4;
 const NOTHING: readonly Buffer[] = [];
 const UNREAD: Refusal = { kind: 'guardrail_unread', unread: 'output' };
 
-/** `passing`: as it comes; `whole`: kept until it is here; `stream`: event by event; `over`: what comes is dropped. */
+/** `passing`: unscreened; `whole`: kept until complete; `stream`: event by event; `over`: bytes are dropped. */
 type Mode = 'passing' | 'whole' | 'stream' | 'over';
 
 export class ScreenReply extends ReplyStage {
   protected readonly next: ReplyHandler;
-  /** A worker screens a reply that is here whole or an event of a stream, or events wait for their turn. */
+  /** A worker screens a whole reply or an event of a stream, or events wait for their turn. */
   isScreening = false;
   private readonly parts: ScreenReplyParts;
   private mode: Mode = 'passing';
@@ -61,15 +61,15 @@ export class ScreenReply extends ReplyStage {
   private chunks: Buffer[] = [];
   private bytes = 0;
   private stream: StreamScreen | null = null;
-  /** A stream that is kept until external detectors have been asked about it. */
+  /** The stream is held back until external detectors have been asked about it. */
   private isHolding = false;
   private held: Buffer[] = [];
   private heldBytes = 0;
   private hasAsked = false;
-  /** For how long the event loop has screened the stream, and how much of it. */
+  /** How long the event loop has screened the stream, and how many bytes of it. */
   private workMs = 0;
   private streamedBytes = 0;
-  /** How a stream has ended while one of its events is being screened; what came of it until then is in `chunks`. */
+  /** How the stream ended while an event was being screened; `chunks` has the bytes that came meanwhile. */
   private ended: { readonly fault: UpstreamFault | null } | null = null;
 
   constructor(next: ReplyHandler, parts: ScreenReplyParts) {
@@ -97,7 +97,7 @@ export class ScreenReply extends ReplyStage {
     }
   }
 
-  /** The provider's own words about what went wrong, which may repeat what it was sent. */
+  /** The reply is a provider's error message, which may repeat what the provider was sent. */
   private get isError(): boolean {
     return this.status >= 300;
   }
@@ -143,7 +143,7 @@ export class ScreenReply extends ReplyStage {
     else this.pass(stream, pieces);
   }
 
-  /** It takes too much of the event loop, by rules that their authors made to be slow, or of memory. */
+  /** Screening takes too much of the event loop, by rules that were made to be slow, or too much memory. */
   private giveUp(stream: StreamScreen, pieces: readonly Buffer[], reason: NotScanned): void {
     stream.giveUp(reason);
     const rest = stream.endedBy === null ? stream.passUnscreened() : NOTHING;
@@ -174,7 +174,7 @@ export class ScreenReply extends ReplyStage {
     this.held.push(piece);
     this.heldBytes += piece.length;
     if (this.heldBytes <= WHOLE_BYTES_MAX) return;
-    // It goes on as it comes, or not at all.
+    // From here on the stream passes unscreened, or ends.
     stream.giveUp('too_large');
     if (stream.endedBy === null) this.passHeld();
   }
@@ -186,7 +186,7 @@ export class ScreenReply extends ReplyStage {
     for (const piece of held) this.next.onReplyData(piece);
   }
 
-  /** The stream is over, or what shows its end is here: external detectors are asked about its texts. */
+  /** The stream is over, or the bytes that show its end are here: asks the external detectors about its texts. */
   private askOfStream(stream: StreamScreen): void {
     const { screening } = this.parts;
     this.isScreening = true;
@@ -204,12 +204,12 @@ export class ScreenReply extends ReplyStage {
     return !this.hasAsked && endedBy === null && (texts.length > 0 || external?.isIncomplete === true);
   }
 
-  /** What comes behind an event that is being screened. */
+  /** Keeps bytes that come while an event is being screened. */
   private keep(stream: StreamScreen, chunk: Buffer): void {
     this.chunks.push(Buffer.from(chunk));
     this.bytes += chunk.length;
     if (this.bytes <= WHOLE_BYTES_MAX) return;
-    // Where the events only wait for their turn, the rules say what becomes of a stream that comes faster.
+    // If events only wait for their turn, the rules decide about a stream that is faster than its screening.
     if (stream.large === null && !this.hasAsked) {
       this.isScreening = false;
       return this.giveUp(stream, NOTHING, 'too_large');
@@ -243,10 +243,10 @@ export class ScreenReply extends ReplyStage {
     this.goOn(() => this.pass(stream, pieces));
   }
 
-  /** With what was waited for, and then with what has come meanwhile: for so long in one go, and then later. */
+  /** Continues with the awaited result, then with the bytes that came meanwhile, for AT_ONCE_MS at a time. */
   private goOn(pass: () => void): void {
     this.isScreening = false;
-    // The client may have left, and the memory of the reply have gone to another one.
+    // The client may have left, and the reply's memory may belong to another reply.
     if (this.mode !== 'stream') return;
     const startedAtMs = this.parts.clock.monotonicMs();
     pass();
@@ -290,7 +290,7 @@ export class ScreenReply extends ReplyStage {
 
   override onReplyPause(): void {
     if (this.isScreening) return;
-    // The record may be written now, with what was found: the connection can stay open behind the end of a stream.
+    // The record may be written now, with the findings. The connection may stay open after the end of the stream.
     if (this.mode === 'stream' && this.parts.reply.progress === 'ended' && this.stream !== null) {
       this.pass(this.stream, this.stream.endAll());
       if (this.isScreening || this.mode !== 'stream') return;
@@ -315,7 +315,7 @@ export class ScreenReply extends ReplyStage {
     else this.next.onReplyFault(fault);
   }
 
-  /** The client has left: what was found until now is recorded. */
+  /** The client has left: the findings so far are recorded. */
   leave(): void {
     if (this.stream !== null && this.mode === 'stream') this.report(this.stream.tally);
     if (this.stream !== null) this.stream.isLeft = true;
@@ -327,7 +327,7 @@ export class ScreenReply extends ReplyStage {
     this.parts.screening.onOutput(tally.report(), tally.blocked);
   }
 
-  /** Nothing that was held goes out. What ends the stream is the dialect's own way to say that it failed. */
+  /** Ends a blocked stream: held bytes are not sent, and the stream ends with the dialect's own failure event. */
   private endStream({ tally, endedBy }: StreamScreen): void {
     const { screening, dialect, exchange, reply } = this.parts;
     this.report(tally);
@@ -337,7 +337,7 @@ export class ScreenReply extends ReplyStage {
     this.chunks = [];
     this.held = [];
     reply.blocked = refusal;
-    // What follows shows the client the end.
+    // The bytes sent from here on show the client the end.
     reply.progress = 'ended';
     const body = exchange.renderRefusal(refusal).body;
     const event = dialect.failedEvent?.(body, reply.bytes.beginning()) ?? `data: ${body}\n\n`;
@@ -346,7 +346,7 @@ export class ScreenReply extends ReplyStage {
     this.next.onReplyEnd();
   }
 
-  /** Nothing of the reply has been sent. */
+  /** Refuses a reply of which nothing has been sent. */
   private refuse(refusal: Refusal): void {
     const { reply, exchange, screening } = this.parts;
     this.mode = 'over';
@@ -362,7 +362,7 @@ export class ScreenReply extends ReplyStage {
     const { compiled, screening, dialect, workers } = this.parts;
     const { chunks } = this;
     const body = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
-    // What stands before a provider may refuse in HTML, or say nothing at all. A 204 has nothing to be read.
+    // A proxy in front of a provider may refuse in HTML or with an empty body. A 204 has nothing to read.
     const isText = body.length === 0 || (this.isError && !looksLikeJson(body, 0, body.length));
     const parts = isText ? [{ name: '', start: 0, end: body.length }] : null;
     const whole = { stage: 'output' as const, body, places: dialect.texts, parts };
@@ -375,7 +375,7 @@ export class ScreenReply extends ReplyStage {
 
   private onScreened(body: Buffer, screened: AskedWhole): void {
     this.isScreening = false;
-    // The client may have left, and the memory of the reply have gone to another one.
+    // The client may have left, and the reply's memory may belong to another reply.
     if (this.mode === 'whole') this.finish(body, screened);
   }
 

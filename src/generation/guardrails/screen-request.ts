@@ -1,5 +1,5 @@
-// The step of a request that comes before all others that use its body: what the rules in force say of its texts, and
-// the body that goes on instead where something is to be written otherwise (spec 7.7).
+// Screens a request before any step that uses its body: applies the rules in force to its texts, and replaces the body
+// if some text must be rewritten (spec 7.7).
 
 import type { Buffer } from 'node:buffer';
 import { createHash } from 'node:crypto';
@@ -20,7 +20,7 @@ import { type PoliciesInForce, rulesOf } from './policies-in-force.ts';
 import { type AskedWhole, refusalOfUnread, screenAndAsk } from './screen-and-ask.ts';
 import { Screening } from './screening.ts';
 
-/** The request as it goes on; where nothing had to be written otherwise, the same. */
+/** Returns the request as it goes on; unchanged if nothing had to be rewritten. */
 export function screenRequest(
   plane: DataPlane,
   request: OpenRequest,
@@ -84,7 +84,7 @@ function goOn(plane: DataPlane, request: OpenRequest, read: ReadRequest, found: 
   return rewrite(plane, request, screened.edits);
 }
 
-/** What is no text, or not as it stands, is not read, and that is said. */
+/** Adds to the report what cannot be read: attachments and encoded parts. */
 function withUnread(screened: AskedWhole, { received: { scanned, form } }: OpenRequest): AskedWhole {
   const missed = new Set(screened.report.not_scanned);
   if ((scanned?.attachments ?? 0) + (form?.images ?? 0) + (form?.masks ?? 0) > 0) missed.add('attachment');
@@ -92,7 +92,10 @@ function withUnread(screened: AskedWhole, { received: { scanned, form } }: OpenR
   return missed.size === 0 ? screened : { ...screened, report: { ...screened.report, not_scanned: [...missed] } };
 }
 
-/** The body with the edits is read anew: its grammar, and where its fields lie. A failure there is a fault of ours. */
+/**
+ * Writes the body with its edits, and reads it again: its grammar, and where its fields are. A failure there is a fault
+ * of ours.
+ */
 function rewrite(plane: DataPlane, request: OpenRequest, edits: readonly TextEdit[]): ReadRequest | Refusal {
   const { received, exchange, principal } = request;
   const { buffers, scanner } = plane.intake;
@@ -140,7 +143,7 @@ function scanAgain(
   return { body, scanned: null, form: again };
 }
 
-/** null: no rule cloaks. */
+/** The scopes of placeholders; null: no rule cloaks. */
 function scopesOf(compiled: CompiledPolicy, policies: PoliciesInForce, request: OpenRequest): CloakScopes | null {
   if (stageOf(compiled, 'input')?.cloaks !== true) return null;
   const { organizationId, apiKeyId } = request.principal;
@@ -154,7 +157,7 @@ function scopesOf(compiled: CompiledPolicy, policies: PoliciesInForce, request: 
   };
 }
 
-/** The first message, which stays as it is in every later turn. */
+/** A hash of the first message, which stays the same in every later turn. */
 function conversationOf({ dialect, received: { body, scanned } }: OpenRequest): string {
   const input = scanned?.valueOf(dialect.inputField as 'messages') ?? null;
   if (input === null) return '';

@@ -1,5 +1,5 @@
-// What screening knows of one request: the rules it goes by, what its placeholders stand for, and what each stage has
-// found.
+// Keeps what screening knows of one request: its rules, the values behind its placeholders, and the findings of each
+// stage.
 
 import { type CompiledPolicy, stageOf } from '../../domain/guardrails/compile-policy.ts';
 import { RestorableValues } from '../../domain/guardrails/placeholders.ts';
@@ -22,7 +22,7 @@ export interface GuardrailHeaders {
   readonly count: string;
 }
 
-/** Who is asked about replies, and for whom. */
+/** The external detectors, and the organization for which they are asked about replies. */
 export interface ScreeningExternal {
   readonly detectors: ExternalDetectors;
   readonly organizationId: string;
@@ -31,7 +31,7 @@ export interface ScreeningExternal {
 const STRENGTH: readonly Done[] = ['none', 'flagged', 'cloaked', 'masked', 'blocked'];
 
 export class Screening {
-  /** null: the policies could not be loaded, and requests pass then. */
+  /** null: the policies could not be loaded, and the request passes. */
   readonly compiled: CompiledPolicy | null;
   values: RestorableValues | null = null;
   private readonly names: GuardrailHeaders;
@@ -40,7 +40,7 @@ export class Screening {
   private blockedBy: BlockedBy | null = null;
 
   private readonly external: ScreeningExternal | null;
-  /** Policies that could not be loaded are not among the rules. */
+  /** Some policies could not be loaded, so the rules are not complete. */
   private readonly isPartial: boolean;
 
   constructor(
@@ -55,7 +55,7 @@ export class Screening {
     this.isPartial = isPartial;
   }
 
-  /** What external detectors say of texts of the reply. */
+  /** Asks the external detectors about texts of the reply. */
   askOfReply(texts: readonly string[]): Promise<ExternalAnswer> {
     const { compiled, external } = this;
     if (compiled?.output == null || external === null) throw new Error('nobody is to be asked about the reply');
@@ -67,7 +67,7 @@ export class Screening {
     return this.external?.organizationId ?? null;
   }
 
-  /** Whether a reply has to be looked at: some rule is for it, or it may have placeholders. */
+  /** Whether the reply must be screened: a rule applies to it, or it may contain placeholders. */
   get looksAtReply(): boolean {
     return this.compiled !== null && (stageOf(this.compiled, 'output') !== null || this.values !== null);
   }
@@ -87,7 +87,7 @@ export class Screening {
     return this.isPartial ? { ...report, not_scanned: [...(report.not_scanned ?? []), 'policy'] } : report;
   }
 
-  /** For the record; null: nothing ran, and nothing was to run. */
+  /** The report for the record; null: no stage ran, and none was to run. */
   get report(): ScreeningReport | null {
     if (this.input === null && this.output === null) return null;
     return {
@@ -96,14 +96,17 @@ export class Screening {
     };
   }
 
-  /** Name of the rule that acted, for listings. */
+  /** The name of the rule that acted, for listings; null: none did. */
   get rule(): string | null {
     if (this.blockedBy !== null) return this.blockedBy.rule;
     const findings = [...(this.input?.findings ?? []), ...(this.output?.findings ?? [])];
     return findings.find(({ action }) => action !== 'flag')?.rule ?? findings[0]?.rule ?? null;
   }
 
-  /** As far as the stages have run until now. None where nothing could be screened: that does not say `none`. */
+  /**
+   * The headers for the stages that have run so far. None if nothing could be screened, since `none` would claim that
+   * nothing was found.
+   */
   headers(): HeaderList {
     const ran = [this.input, this.output].filter((stage) => stage !== null);
     const isUnseen = ran.length > 0 && ran.every(isUnscreened);

@@ -1,5 +1,5 @@
-// One text of a stream that grows from event to event: screened as it comes, with what may still become a finding held
-// back. Found is what would be found in the whole text.
+// Screens one text of a stream that grows from event to event. The part that may still become a finding is held back,
+// so the findings are the same as in the whole text.
 //
 //   base      context              decided                     end
 //     |----------|--------------------|---------------------------|
@@ -16,7 +16,7 @@ import { holdFrom, tailOf } from '../../domain/guardrails/hold-from.ts';
 import type { FoundPlaceholder, RestorableValues } from '../../domain/guardrails/placeholders.ts';
 import { scanText } from '../../domain/guardrails/scan-text.ts';
 
-/** `text` in the place of what lies from `start` to `end` of the lane, as it stands within one JSON string. */
+/** Replaces the text from `start` to `end` of the lane by `text`, as it is written within a JSON string. */
 export interface LaneEdit {
   readonly start: number;
   readonly end: number;
@@ -29,44 +29,44 @@ export interface LaneRules {
   readonly external: ExternalTexts | null;
   /** null: the request has made no placeholders. */
   readonly values: RestorableValues | null;
-  /** What stands for a finding; null: it stays. May end the stream. */
+  /** Decides about a finding: its replacement; null: it stays. May end the stream. */
   decide(finding: Finding, isRewritable: boolean): string | null;
-  /** The shape of a placeholder that the request has not made. */
-  onStranger(): void;
+  /** Called for text shaped like a placeholder that the request has not made. */
+  onUnknownPlaceholder(): void;
   onTooMany(): void;
 }
 
 const FIRST_BYTES = 512;
 /**
- * The decoded text of the lane that is being screened; the next lane overwrites it. Nothing refers to it afterwards, as
- * edits and what is decided are offsets in the lane.
+ * The decoded text of the lane that is being screened. The next lane overwrites it, and nothing refers to it
+ * afterwards: edits and decided places are offsets in the lane.
  */
 const inner = new DecodedText();
 
 export class StreamLane {
-  /** The indexes by which an event that ends texts finds this one; -1: there is no such index. */
+  /** The indexes by which an event that ends texts selects this lane; -1: there is no such index. */
   readonly indexes: readonly [number, number];
-  /** Everything before is decided. Offsets in the lane are of its text, as the JSON string around it has it. */
+  /** Everything before this offset is decided. Offsets count the text as written in the JSON string around it. */
   decided = 0;
   end = 0;
-  /** Decided edits of text that lies, at least in part, in an event that still waits. */
+  /** Decided edits whose text is, at least in part, in an event that still waits. */
   edits: LaneEdit[] = [];
-  /** How many events of other texts of its choice have come since its own last one. */
+  /** How many events of other texts of the same choice have come since this lane's last event. */
   idleEvents = 0;
-  /** The whole text, where external detectors are to be asked about it; null: they are not. */
+  /** The whole text, if external detectors are to be asked about it; null: they are not. */
   readonly whole: Buffer[] | null;
   private readonly rules: LaneRules;
   private readonly isRewritable: boolean;
   /** Whether the text is JSON; null: its first character has not come. */
   private isJson: boolean | null;
   private bytes: Buffer = Buffer.allocUnsafeSlow(FIRST_BYTES);
-  /** The offset in the lane of the first byte that is kept. */
+  /** The offset of the first kept byte in the lane. */
   private base = 0;
-  /** How many bytes of the decoded text are decided, and read only as context. */
+  /** How many bytes of the decoded text are decided already and read only as context. */
   private contextBytes = 0;
-  /** How many unescaped quotes stand before `base`. */
+  /** How many unescaped quotes come before `base`. */
   private quotes = 0;
-  /** A finding that is decided and whose text may continue; null: there is none. */
+  /** A decided finding whose text may continue; null: there is none. */
   private open: { readonly finding: Finding; readonly isCut: boolean } | null = null;
 
   constructor(rules: LaneRules, as: 'text' | 'fragile' | 'arguments', indexes: readonly [number, number]) {
@@ -92,7 +92,7 @@ export class StreamLane {
       this.isJson = looksLikeJson(this.bytes, 0, this.end - this.base);
   }
 
-  /** Screens what has come. `isLast`: nothing follows, or what follows is not waited for. */
+  /** Screens what has come. `isLast`: nothing follows, or the rest is not waited for. */
   advance(isLast: boolean): void {
     if (this.decided === this.end) return;
     const { isJson } = this;
@@ -132,13 +132,13 @@ export class StreamLane {
     }
     for (const { start, end, value } of placeholders) {
       if (end > reached) break;
-      if (value === null) this.rules.onStranger();
+      if (value === null) this.rules.onUnknownPlaceholder();
       else if (!findings.some((finding) => finding.start < end && finding.end > start)) this.edit(start, end, value);
     }
     return reached;
   }
 
-  /** Where the finding ends, if its text may continue; else null. */
+  /** Takes a finding. Returns where it ends if its text may continue; else null. */
   private take(finding: Finding, isLast: boolean): number | null {
     const isAcross = this.isJson === true && placeInArguments(inner, finding, this.quotes) === 'across';
     const text = this.rules.decide(finding, this.isRewritable && !isAcross);
@@ -168,7 +168,7 @@ export class StreamLane {
       isJson ? (offset === to ? inner.sourceEnd : inner.sourceStart(offset)) : offset;
     this.decided = isLast ? this.end : this.base + sourceOf(reached);
     const context = Math.max(0, reached - CONTEXT_BYTES);
-    // Whole characters alone: half of one would be read as another.
+    // Context begins at a whole character: half of one would be read as another character.
     const first = isJson ? context : characterStart(this.bytes, context);
     const dropped = sourceOf(first);
     if (isJson) this.quotes += inner.quotesBefore(first);
@@ -178,7 +178,7 @@ export class StreamLane {
     this.base += dropped;
   }
 
-  /** Forgets the edits of text that lies in no event that still waits. */
+  /** Forgets edits whose text is in no event that still waits. */
   forgetEdits(before: number): void {
     if (this.edits.length > 0) this.edits = this.edits.filter(({ end }) => end > before);
   }
@@ -195,7 +195,7 @@ function characterStart(bytes: Buffer, offset: number): number {
   return at;
 }
 
-/** The greatest place up to `reached` that lies in none of these. */
+/** The greatest place up to `reached` that is inside none of `places`. */
 function beforeAny(
   places: readonly { readonly start: number; readonly end: number; readonly isOpen?: boolean }[],
   reached: number,

@@ -1,6 +1,6 @@
 // Screens an event stream: whole events wait in one queue and leave in order, each once all of its text is decided.
-// What matched nothing leaves as the provider's own bytes. A finding is replaced in the event where it begins, and cut
-// from those that follow.
+// Events without findings leave as the provider's own bytes. A finding is replaced in the event where it begins, and
+// cut from the events after it.
 
 import { Buffer } from 'node:buffer';
 import type { BodyRules, TextEdit } from '../../domain/guardrails/body-screen.ts';
@@ -19,18 +19,18 @@ import { mustAnswer, refusesUnscreened, refusesWithoutAnswer } from './screen-an
 import { inlineBytesMax } from './screen-body.ts';
 import { type LaneEdit, type LaneRules, StreamLane } from './stream-lane.ts';
 
-/** The events that wait have at most this many bytes together, large ones not counted. */
+/** The most bytes of waiting events together, large ones not counted. */
 const QUEUE_BYTES_MAX = 65_536;
-/** One event, which may repeat a whole reply, has at most this many bytes, and so have the large ones that wait. */
+/** The most bytes of one event, which may repeat a whole reply, and of the large events that wait. */
 const EVENT_BYTES_MAX = 8_388_608;
-/** A text whose neighbours go on without it for so many events is not waited for. */
+/** A text that pauses is not waited for after this many events of other texts of its choice. */
 const IDLE_EVENTS_MAX = 8;
 const LANES_MAX = 1_024;
 
 interface QueuedPiece {
   readonly piece: Piece;
   readonly lane: StreamLane;
-  /** In the lane. */
+  /** Offsets in the lane. */
   readonly start: number;
   readonly end: number;
 }
@@ -44,14 +44,14 @@ interface QueuedEvent {
 
 export type StreamEndedBy = 'finding' | 'unscreened' | null;
 
-/** Of one piece until the next is decoded: a lane copies what it takes in. */
+/** The decoded text of one piece, until the next is decoded. A lane copies what it takes. */
 const decoded = new DecodedText();
 
 export class StreamScreen implements LaneRules {
   readonly compiled: BodyRules['compiled'];
   readonly values: BodyRules['values'];
   readonly external: ExternalTexts | null;
-  /** What has ended it; null: it goes on. */
+  /** What has ended the stream; null: it goes on. */
   endedBy: StreamEndedBy = null;
   private readonly screen: EventScreen;
   private readonly node: PlaceNode;
@@ -60,9 +60,9 @@ export class StreamScreen implements LaneRules {
   private queue: QueuedEvent[] = [];
   private queuedBytes = 0;
   private largeBytes = 0;
-  /** Events that have yet to be screened, the first of them elsewhere where it is a large one. */
+  /** Events that are not screened yet. If the first is large, it is screened by a worker. */
   private unread: EventBytes[] = [];
-  /** Nobody waits for it any more. */
+  /** The client has left. */
   isLeft = false;
   private readonly inlineBytesMax: number;
 
@@ -75,18 +75,18 @@ export class StreamScreen implements LaneRules {
     this.inlineBytesMax = inlineBytesMax(rules.compiled, 'output');
   }
 
-  /** The event that has to be screened elsewhere before the stream goes on; null: there is none. */
+  /** The large event that a worker must screen before the stream goes on; null: there is none. */
   get large(): EventBytes | null {
     const [event] = this.unread;
     return event !== undefined && this.isLarge(event) ? event : null;
   }
 
-  /** Events that are here have yet to be screened. */
+  /** Whether some events are not screened yet. */
   get isWaiting(): boolean {
     return this.unread.length > 0;
   }
 
-  /** What is here of one event is more than an event may have. */
+  /** Whether an incomplete event has more bytes than an event may have. */
   get isEndless(): boolean {
     return this.lines.restBytes > EVENT_BYTES_MAX;
   }
@@ -95,17 +95,17 @@ export class StreamScreen implements LaneRules {
     return this.screen.tally;
   }
 
-  /** What may go on to the client by now. `hasTime` is asked behind each event: the others wait for `goOn`. */
+  /** Returns what may go on now. `hasTime` is called after each event; if false, the others wait for `goOn`. */
   feed(chunk: Buffer, hasTime: () => boolean): Buffer[] {
     return this.takeAll(this.lines.take(chunk), hasTime);
   }
 
-  /** With the events that wait. */
+  /** Like `feed`, with the events that wait. */
   goOn(hasTime: () => boolean): Buffer[] {
     return this.takeAll(this.unread, hasTime);
   }
 
-  /** What may go on once the large event has been screened. null: it could not be, in time. */
+  /** Takes the result of the large event, and returns what may go on. null: the event could not be screened in time. */
   async takeLarge(screened: LargeEvent | null): Promise<Buffer[]> {
     const [event, ...behind] = this.unread;
     if (event === undefined) throw new Error('no event waits for its screening');
@@ -140,33 +140,33 @@ export class StreamScreen implements LaneRules {
     return dataStart !== -1 && bytes.length > this.inlineBytesMax;
   }
 
-  /** Whether a finding blocks the stream: then it ends. */
+  /** Ends the stream if a finding blocks it. Returns whether one does. */
   private endIfBlocked(): boolean {
     if (this.tally.blocked !== null) this.endedBy = 'finding';
     return this.endedBy === 'finding';
   }
 
   /**
-   * All that is left: the stream is over. `isWhole`: no event of it is missing its end. Where a large event comes of
-   * it, or events wait, this is to be called again behind them.
+   * The stream is over: returns the rest. `isWhole`: its last event is complete. If this leaves a large event or
+   * waiting events, it must be called again after they are screened.
    */
   end(isWhole: boolean): Buffer[] {
     const rest = this.lines.takeRest();
-    // A last event without its blank line is one all the same; where the stream broke off, nobody can read it.
+    // A last event may lack its blank line. If the stream broke off, the rest is no readable event.
     const last = isWhole && rest.length > 0 ? [eventOf(rest)] : [];
     if (this.isWaiting) throw new Error('a stream ends before the events that wait');
     const pieces = this.takeAll(last, () => true);
     return this.large === null && this.endedBy === null ? [...pieces, ...this.endAll()] : pieces;
   }
 
-  /** Ends all texts. */
+  /** Ends all texts, and returns what may go on. */
   endAll(): Buffer[] {
     this.endLanes(() => true);
     if (this.tally.blocked !== null) this.endedBy = 'finding';
     return this.passed();
   }
 
-  /** All that waits, and the part of an event that is here. What follows passes without this. */
+  /** Returns everything that waits, and the bytes of an incomplete event. The rest of the stream bypasses this. */
   passUnscreened(): Buffer[] {
     const pieces = this.endAll();
     if (this.endedBy !== null) return NOTHING;
@@ -181,7 +181,7 @@ export class StreamScreen implements LaneRules {
     return action === 'mask' ? this.screen.maskOf(finding) : null;
   }
 
-  onStranger(): void {
+  onUnknownPlaceholder(): void {
     this.tally.unrestored += 1;
   }
 
@@ -189,7 +189,7 @@ export class StreamScreen implements LaneRules {
     this.giveUp('too_large');
   }
 
-  /** What follows counts as not screened. */
+  /** The rest of the stream counts as not screened, which ends the stream if the rules say so. */
   giveUp(reason: NotScanned): void {
     this.tally.miss(reason);
     if (refusesUnscreened(this.compiled, 'output', true)) this.endedBy = 'unscreened';
@@ -209,7 +209,7 @@ export class StreamScreen implements LaneRules {
     this.afterEvent(screened, grown);
   }
 
-  /** Its texts that grow are screened a slice at a time, with the event loop free in between. */
+  /** Queues a large event. Its growing texts are screened a slice at a time, with the event loop free in between. */
   private async queueLarge(event: EventBytes, screened: ScreenedEvent): Promise<void> {
     const grown = new Set<StreamLane>();
     const pieces: QueuedPiece[] = [];
@@ -285,12 +285,12 @@ export class StreamScreen implements LaneRules {
     }
   }
 
-  /** What external detectors are to be asked about once all is there. */
+  /** The texts to ask external detectors about once everything has come. */
   get texts(): readonly string[] {
     return this.external?.collected ?? [];
   }
 
-  /** What they have found cannot be rewritten any more: it is told, or ends the stream. */
+  /** External detectors' findings cannot be rewritten any more: they are recorded, or end the stream. */
   takeVerdicts({ verdicts, silent }: ExternalAnswer): void {
     const said = new ExternalTexts(verdicts);
     const externals = this.compiled.output?.externals ?? [];
@@ -307,7 +307,7 @@ export class StreamScreen implements LaneRules {
     if (!this.endIfBlocked() && isRefused) this.endedBy = 'unscreened';
   }
 
-  /** Ends the wait for a text that pauses while another one of the same choice goes on, which it would hold back. */
+  /** Stops waiting for a text that pauses while another text of the same choice goes on, which it would hold back. */
   private passIdle(grown: ReadonlySet<StreamLane>): void {
     for (const lane of this.lanes.values()) {
       if (lane.decided === lane.end || grown.has(lane)) continue;
@@ -316,7 +316,10 @@ export class StreamScreen implements LaneRules {
     }
   }
 
-  /** What is decided; and, where more waits than there is room for, all by the rule for what cannot be screened. */
+  /**
+   * Returns the decided events. If more waits than there is room for, everything is treated by the rule for text that
+   * cannot be screened.
+   */
   private passedWithinRoom(): Buffer[] {
     const pieces = this.passed();
     if (this.queuedBytes <= QUEUE_BYTES_MAX && this.largeBytes <= EVENT_BYTES_MAX) return pieces;
@@ -325,7 +328,7 @@ export class StreamScreen implements LaneRules {
     return this.endIfBlocked() ? pieces : [...pieces, ...this.passed()];
   }
 
-  /** Takes those off the queue whose text is decided. Nothing that is held goes out once the stream is blocked. */
+  /** Takes the decided events off the queue. Once the stream has ended, nothing held goes out. */
   private passed(): Buffer[] {
     const pieces: Buffer[] = [];
     if (this.endedBy !== null) return pieces;
@@ -346,14 +349,14 @@ export class StreamScreen implements LaneRules {
 const NOTHING: Buffer[] = [];
 const NO_TEXTS: ScreenedEvent = { isWhole: true, pieces: [], edits: [], repeats: [], ends: [] };
 
-/** Memory of its own where it had to be decoded. */
+/** The text of a piece; in memory of its own if it had to be decoded. */
 function textOfPiece({ start, end, isEscaped }: Piece, bytes: Buffer): Buffer {
   if (!isEscaped) return bytes.subarray(start, end);
   decoded.decode(bytes, start, end);
   return Buffer.from(decoded.bytes.subarray(0, decoded.length));
 }
 
-/** Pieces that lie behind each other in memory become one. */
+/** Adds bytes to the pieces; bytes that follow the last piece in memory extend it. */
 function addBytes(pieces: Buffer[], bytes: Buffer): void {
   const last = pieces.at(-1);
   if (last !== undefined && last.buffer === bytes.buffer && last.byteOffset + last.length === bytes.byteOffset)
@@ -375,7 +378,7 @@ function written({ event, pieces, edits, repeats }: QueuedEvent): Buffer {
   return Buffer.concat(parts);
 }
 
-/** What of the lane's edits lies in this piece of it: the text where it begins, and nothing in its place behind. */
+/** The lane's edits within this piece: the replacement in the piece where an edit begins, and nothing in later ones. */
 function editsOf({ piece, lane, start, end }: QueuedPiece, bytes: Buffer): TextEdit[] {
   const own = lane.edits.filter((edit) => edit.start < end && edit.end > start);
   if (own.length === 0) return [];

@@ -39,7 +39,7 @@ const UNKNOWN_CREDENTIAL_LOOK_UPS = { underWayMax: 2, waitingMax: 200, waitMsMax
 export interface Sender {
   /** The sender's address, if it is known. */
   readonly source: string;
-  /** Whom its credential stands for, once it is known to be valid. Set by the authenticator. */
+  /** The principal of the credential, once it is known to be valid. Set by the authenticator. */
   principal: Principal | null;
 }
 
@@ -121,10 +121,13 @@ export class Authenticator {
     return secret.startsWith(SESSION_PREFIX) ? this.find(secret, nowMs, sender) : { kind: 'unauthorized' };
   }
 
-  /** The same by a look-up that begins now, whatever is remembered; while the store is away, what is remembered. */
+  /**
+   * Like `identifySession`, by a look-up that begins now, whatever is remembered. While the store is away, the
+   * remembered principal is returned.
+   */
   async lookUpSession(secret: string, sender = unknownSender()): Promise<Principal | Refusal> {
     if (!secret.startsWith(SESSION_PREFIX)) return { kind: 'unauthorized' };
-    // One that is under way may have been answered already, from before what the caller knows of.
+    // A look-up under way may have read the store before the change that the caller knows of, so it does not count.
     await this.asking.get(secret);
     const answer = this.isAway
       ? this.answerWhileAway(secret, this.clock.monotonicMs(), sender)
@@ -280,7 +283,9 @@ function isBlank(text: string, at: number): boolean {
   return code === SPACE || code === TAB;
 }
 
-/** Compared exactly first, because every client writes it so; its case does not matter (RFC 9110 11.1). */
+/**
+ * Compared exactly first, since nearly every client writes it in this case. Its case does not matter (RFC 9110, 11.1).
+ */
 const SCHEME = 'Bearer ';
 const SPACE = 0x20;
 const TAB = 0x09;

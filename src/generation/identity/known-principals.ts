@@ -1,4 +1,4 @@
-// The principals that this process remembers, found by their credential and by every id that a change may name.
+// Remembers principals, findable by their credential and by every id that a change may name.
 
 import type { Principal } from '../../domain/identity/principal.ts';
 

@@ -18,7 +18,7 @@ export interface BreakerRules {
   readonly pauseMsMax: number;
 }
 
-/** The number of rows (organization and subject) that are kept. */
+/** How many rows (pairs of organization and subject) are kept. */
 const ROWS_MAX = 10_000;
 
 interface Row {
@@ -48,8 +48,8 @@ export class Breaker {
   }
 
   /**
-   * Whether to call now. After a pause one request of the organization may, and its result decides for the others: who
-   * is admitted must tell what came of it.
+   * Whether to call now. After a pause one request of the organization may call, and its result decides for the others.
+   * So an admitted caller must report the result (`answered` or `failed`).
    */
   admits(subject: string, organizationId: string, nowMs: number): boolean {
     if (this.leftMs(subject, organizationId, nowMs) > 0) return false;
@@ -92,7 +92,7 @@ export class Breaker {
     return this.pauses.list(nowMs);
   }
 
-  /** Called from the coarse clock. */
+  /** Called from the coarse clock: forgets pauses that are over. */
   forgetEnded(nowMs: number): void {
     this.pauses.forgetEnded(nowMs);
   }

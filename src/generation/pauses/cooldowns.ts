@@ -1,6 +1,6 @@
-// Which deployments an organization may call now: not those in cooldown after a provider's 429, not those at an address
-// that fails (breaker.ts), and not those whose provider has no valid token. Each process learns this from the replies
-// that it relays itself.
+// Selects the deployments that an organization may call now: not those in cooldown after a provider's 429, not those at
+// an address that fails (breaker.ts), and not those whose provider has no valid token. Each process learns this from
+// the replies that it relays itself.
 
 import { isCallable } from '../../domain/models/provider.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
@@ -9,14 +9,17 @@ import type { Deployment } from '../catalog/serving-catalog.ts';
 import { Breaker } from './breaker.ts';
 import { Pauses, type PresentPause } from './pauses.ts';
 
-/** A longer Retry-After is cut to this: it may be a mistake, and one request finds out. */
+/** A longer Retry-After is cut to this: it may be a mistake, which one request then finds out. */
 const COOLDOWN_MAX_MS = 600_000;
 /** A cooldown for all, after refusals of two organizations, is short, since both may belong to one person. */
 const COOLDOWN_FOR_ALL_MAX_MS = 60_000;
-/** How often another organization is let through meanwhile, to find out whether it is refused as well. */
+/**
+ * How often, during a cooldown for all, another organization's request is let through to find out whether it is
+ * refused, too.
+ */
 const PROBE_EVERY_MS = 2_000;
 
-/** An address that cannot be reached, or answers with 5xx, and with nothing else between. */
+/** When an address is paused: after this many failures (unreachable, or a 5xx) with nothing else between them. */
 const ADDRESS_FAILS = { failuresMax: 3, withinMs: 10_000, pauseMs: 2_000, pauseMsMax: 30_000 };
 const SERVER_FAILED = 500;
 
@@ -34,9 +37,9 @@ export class Cooldowns {
   private readonly pauses = new Pauses(COOLDOWN_FOR_ALL_MAX_MS, PROBE_EVERY_MS);
 
   /**
-   * Begins or prolongs the cooldown of a deployment for the organization whose request was refused, and for all once a
-   * second organization's is. `retryAfter` is the provider's header, seconds or an HTTP date; without a readable one
-   * there is no cooldown.
+   * Begins or prolongs the cooldown of a deployment for the organization whose request was refused, and for all
+   * organizations once a second organization's request is. `retryAfter` is the provider's header, seconds or an HTTP
+   * date; without a readable one there is no cooldown.
    */
   begin(
     deployment: Deployment,
@@ -110,13 +113,13 @@ export class Cooldowns {
     });
     const addresses = this.addresses
       .list(nowMs)
-      // What an own key meets is its organization's matter.
+      // Failures of own keys concern only their organizations and are not listed.
       .filter(({ subject }) => !subject.includes('\0'))
       .map(({ subject, ...pause }) => ({ ...pause, providerId: null, origin: subject, model: null }));
     return [...models, ...addresses];
   }
 
-  /** Called from the coarse clock. */
+  /** Called from the coarse clock: forgets what is over. */
   forgetEnded(nowMs: number): void {
     this.pauses.forgetEnded(nowMs);
     this.addresses.forgetEnded(nowMs);
@@ -128,8 +131,8 @@ export class Cooldowns {
 }
 
 /**
- * What a cooldown pauses. A provider limits the account that a credential belongs to, so an organization's own key is
- * part of this. Ids may not contain a NUL, so the parts cannot be taken for others.
+ * The subject of a cooldown. A provider limits the account that a credential belongs to, so an organization's own key
+ * is part of the subject. Ids contain no NUL, so two subjects are never equal.
  */
 function subjectOf({ provider, providerModel }: Deployment): string {
   const account = `${provider.id}\0${providerModel}`;
@@ -137,8 +140,8 @@ function subjectOf({ provider, providerModel }: Deployment): string {
 }
 
 /**
- * Whose failures count together: those of the service's own calls, and those of each own key by itself. What two
- * organizations meet at an address with keys of their own says nothing to a third, or to the service.
+ * The subject whose failures count together: all calls of the service to an address, or those of one own key. Failures
+ * of two organizations' own keys at an address say nothing about a third organization or the service.
  */
 function addressOf({ origin, provider }: Deployment): string {
   return provider.own === undefined ? origin : `${origin}\0${provider.own.keyId}`;

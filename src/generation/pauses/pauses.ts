@@ -1,10 +1,10 @@
-// Which organizations must not call a subject (a provider's model, a classifier) for now: the organization whose call
-// failed, and all of them once a second organization's call fails during the first one's pause. One organization alone
-// can therefore never pause anything for another.
+// Remembers which organizations must not call a subject (a provider's model, a classifier) for now: the organization
+// whose call failed, and all organizations once a second one's call fails during the first one's pause. One
+// organization alone can therefore never pause anything for another.
 
 import { BoundedMap } from '../../platform/bounded-map.ts';
 
-/** Beyond it the oldest pause is forgotten: one request then fails and begins it again. */
+/** Beyond this the oldest pause is forgotten. One request then fails and begins it again. */
 const PAUSES_MAX = 10_000;
 
 interface Paused {
@@ -13,7 +13,7 @@ interface Paused {
   untilMs: number;
   /** The end of the pause for every organization. */
   forAllUntilMs: number;
-  /** The organization whose requests go through during a pause for all, until `probeFromMs`; then the next one's do. */
+  /** During a pause for all, the organization whose requests go through until `probeFromMs`; then another one's do. */
   proberId: string | null;
   probeFromMs: number;
 }
@@ -98,7 +98,7 @@ export class Pauses {
     if (paused.organizationId === organizationId) paused.untilMs = 0;
   }
 
-  /** Called from the coarse clock. */
+  /** Called from the coarse clock: forgets what is over. */
   forgetEnded(nowMs: number): void {
     for (const [key, untilMs] of this.ownUntilMs) if (untilMs <= nowMs) this.ownUntilMs.delete(key);
     for (const [subject, { untilMs, forAllUntilMs }] of this.bySubject) {
@@ -120,7 +120,10 @@ export class Pauses {
   }
 }
 
-/** One request asks more than once, so the organization that is let through stays so until the next one is. */
+/**
+ * Whether the organization is the one that is let through. It stays so until the next one is, since one request asks
+ * more than once.
+ */
 function isProber(paused: Paused, organizationId: string, nowMs: number, everyMs: number): boolean {
   if (nowMs < paused.probeFromMs) return paused.proberId === organizationId;
   paused.proberId = organizationId;
@@ -128,7 +131,7 @@ function isProber(paused: Paused, organizationId: string, nowMs: number, everyMs
   return true;
 }
 
-/** Ids may not contain a line feed, so the pair cannot be taken for another. */
+/** Ids contain no line feed, so two pairs never have the same key. */
 function ownKeyOf(subject: string, organizationId: string): string {
   return `${subject}\n${organizationId}`;
 }

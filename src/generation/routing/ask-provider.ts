@@ -1,4 +1,4 @@
-// One question of the gateway's own to one provider: one attempt, a hard deadline, a bounded reply.
+// Sends one request of the gateway's own to one provider: one attempt, a hard deadline, a bounded reply.
 
 import type { UpstreamCall } from '../../upstream/call.ts';
 import type { UpstreamFault } from '../../upstream/call-connection.ts';
@@ -23,22 +23,20 @@ export interface ProviderPath extends LearntFromCalls {
 
 export interface ProviderCallParams {
   readonly deployment: Deployment;
-  /** Whose request it is asked for: who waits when the provider asks for a pause. */
+  /** The organization for whose request this is asked. A pause that the provider asks for is its. */
   readonly organizationId: string;
   readonly dialect: Dialect;
   readonly body: object;
   readonly timeoutMs: number;
 }
 
-/**
- * The reply's bytes, or why there are none. `refused`: the provider wants nothing to do with this one question (4xx).
- */
+/** The reply's bytes, or why there are none. `refused`: the provider rejects this one request (4xx). */
 export type ProviderReply = Buffer | 'timeout' | 'error' | 'refused';
 
 const REPLY_BYTES_MAX = 262_144;
 const HEADERS = ['content-type', 'application/json'];
 
-/** Rejects, or throws, only by a fault of ours. */
+/** Rejects or throws only for a fault of ours. */
 export function askProvider(params: ProviderCallParams, through: ProviderPath): Promise<ProviderReply> {
   const { promise, resolve } = Promise.withResolvers<ProviderReply>();
   const { deployment, dialect, body, timeoutMs } = params;
@@ -59,14 +57,17 @@ export function askProvider(params: ProviderCallParams, through: ProviderPath): 
   return promise.finally(() => clearTimeout(timer));
 }
 
-/** Where the provider's address names the model, the body has other members instead. */
+/** If the provider's address names the model, the body has other members instead of `model`. */
 function withModelAsWanted(body: object, { insteadOfModel }: Deployment): object {
   if (insteadOfModel === null) return body;
   const { model: _, ...others } = body as { readonly model?: unknown };
   return { ...(JSON.parse(`{${insteadOfModel.toString()}}`) as object), ...others };
 }
 
-/** JSON.stringify writes half of a surrogate pair as an escape that not every reader takes. */
+/**
+ * Strings are made well-formed first: JSON.stringify writes half a surrogate pair as an escape that not every reader
+ * accepts.
+ */
 function bytesOf(body: object): Buffer {
   return Buffer.from(
     JSON.stringify(body, (_, value: unknown) => (typeof value === 'string' ? value.toWellFormed() : value)),

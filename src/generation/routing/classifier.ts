@@ -46,9 +46,9 @@ export interface ClassifierParts extends ProviderPath {
   readonly metrics: ClassifierMetrics;
 }
 
-/** Counts what came of a turn's questions. */
+/** Counts the results of classifications. */
 export interface ClassifierMetrics {
-  /** `latencyMs` null: nobody was asked. */
+  /** `latencyMs` null: no provider was asked. */
   classified(result: ClassifierResult, latencyMs: number | null): void;
 }
 
@@ -66,7 +66,7 @@ export interface ClassifierParams {
 interface ReplyUse {
   /** null: not reported. */
   readonly inputTokens: number | null;
-  /** null: it has no price, or not all of what it used was reported. */
+  /** null: the deployment has no price, or not all that the reply used was reported. */
   readonly cost: PicoUsd | null;
 }
 
@@ -77,7 +77,7 @@ type ClassifierReply =
   | 'error'
   | 'refused';
 
-/** Five in a row, however far apart: every turn would wait for its deadline. */
+/** Five failures in a row, however far apart. Without the pause every turn would wait for its deadline. */
 const CLASSIFIER_FAILS = {
   failuresMax: 5,
   withinMs: Number.POSITIVE_INFINITY,
@@ -112,7 +112,7 @@ export class Classifier {
     const startedAtMs = clock.monotonicMs();
     const asking =
       deployment.via === 'logprobs' ? this.askByLogprobs(params, deployment) : this.ask(params, deployment);
-    // Also after a fault of ours the breaker hears of an end: while a probe is under way it lets nobody else ask.
+    // The breaker must be told of an end even after a fault of ours: while a probe is under way it admits nobody else.
     const told = await asking.catch((fault: unknown) => {
       process.emitWarning(fault instanceof Error ? fault : String(fault));
       return 'error' as const;
@@ -177,7 +177,7 @@ export class Classifier {
   }
 }
 
-/** What the breaker stops: what a classifier fails with an own key says nothing of it with another one. */
+/** The breaker's subject: a failure with one own key says nothing about another key. */
 function subjectOf(model: string, deployment: ClassifierDeployment | null): string {
   const keyId = deployment?.ownKey?.keyId;
   return keyId === undefined ? model : `${model}\0${keyId}`;
@@ -186,7 +186,7 @@ function subjectOf(model: string, deployment: ClassifierDeployment | null): stri
 const ONE_ANSWER = { streamed: false, outputTokensMax: null, answers: 1 };
 const nothing = (): null => null;
 
-/** Read and rated as a client's reply of that dialect would be. */
+/** What a reply used, read and rated like a client's reply of that dialect. */
 function useOf(reply: Buffer, dialect: Dialect, { price }: ClassifierDeployment): ReplyUse {
   const whole = (): Buffer => reply;
   const relayed = {
@@ -203,7 +203,7 @@ function useOf(reply: Buffer, dialect: Dialect, { price }: ClassifierDeployment)
   return { inputTokens: told?.inputTokens ?? null, cost };
 }
 
-/** What is not known of one of its replies is not known of the whole call. */
+/** Sums the uses of all replies. A figure that is unknown for one reply is unknown for the whole call. */
 function callOf({ classifier: { model } }: RoutingPolicy, told: ClassifierReply, latencyMs: number): ClassifierCall {
   let { inputTokens, cost }: ReplyUse =
     typeof told === 'string' ? { inputTokens: null, cost: null } : { inputTokens: 0, cost: picoUsd(0n) };

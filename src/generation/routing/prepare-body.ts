@@ -9,7 +9,7 @@ import type {
 } from '../../domain/routing/conversation/prepared-conversation.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
 
-/** The part of the worker pool that is needed here. */
+/** The part of the worker pool that this file needs. */
 export type ConversationWorkers = Pick<WorkerPool<'prepare-conversation'>, 'run'>;
 
 /**

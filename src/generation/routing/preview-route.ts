@@ -31,7 +31,7 @@ export interface PreviewParams {
   readonly catalog: ServingCatalog;
 }
 
-/** What guardrails make of the request. */
+/** Screens the request: the body that goes on, or the refusal. */
 export type ScreenPreviewed = (request: PreviewedRequest) => Promise<Buffer | Refusal>;
 
 export class RoutePreviewer {

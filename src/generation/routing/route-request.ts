@@ -1,4 +1,4 @@
-// Which model serves a request that names the virtual model (spec 4.11).
+// Finds the model for a request that names the virtual model (spec 4.11).
 
 import { isRoutedApi } from '../../domain/models/apis.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
@@ -9,7 +9,7 @@ import type { OpenRequest } from '../open-request.ts';
 import type { DataPlane } from '../plane.ts';
 import type { Routed } from './router.ts';
 
-/** null: the client named its model itself, or has left meanwhile. */
+/** null: the client named its model itself, or has left. */
 export function routeRequest(
   plane: DataPlane,
   request: OpenRequest,
@@ -27,7 +27,7 @@ function routeVirtualModel(
   const { exchange, principal, catalog } = request;
   const { api } = request.dialect;
   if (!isRoutedApi(api)) {
-    // The virtual model is one of the text APIs alone; elsewhere it is a model that the endpoint does not serve.
+    // Only text APIs have the virtual model; elsewhere it is a model that the endpoint does not serve.
     const isOn = catalog.routing.policyOf.has(principal.organizationId);
     return isOn
       ? { kind: 'api_not_supported', model: virtualModel, api }

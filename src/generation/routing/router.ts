@@ -1,6 +1,6 @@
 // Finds the model for a request that names the virtual one (spec 4.11): policy -> continuation -> conversation -> the
-// turn's route, classified when it is new -> the record. Everything after that is a request for the chosen model like
-// any other.
+// turn's route, classified when it is new -> the record. From there on the request is one for the chosen model like any
+// other.
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { Baseline } from '../../domain/routing/baseline-cost.ts';
@@ -68,8 +68,8 @@ export interface WaitingRequest extends RoutingRequest {
    */
   admitProvisionally(models: readonly string[]): Promise<Refusal | null>;
   /**
-   * Why it is refused whichever of these models serves: for an object or a response that it names, which is stored
-   * where none of them may read it. null: there is no such reason.
+   * The refusal if none of these models can serve, because the request names a stored object or response that none of
+   * their providers may read. null: there is no such reason.
    */
   refusalOfStored(models: readonly string[]): Promise<Refusal | null>;
 }
@@ -173,7 +173,10 @@ export class Router {
     return this.routed(request, policy, { ...found, ...decided, decision });
   }
 
-  /** A turn that has its model already goes on with it, at whichever provider, and is judged behind its route. */
+  /**
+   * A turn that has its model already goes on with it, at whichever provider; stored objects are judged after its
+   * route.
+   */
   private async refusalUnlessKnownTurn(
     request: WaitingRequest,
     candidates: RouteCandidates,
@@ -185,8 +188,8 @@ export class Router {
   }
 
   /**
-   * Whether the request is too long for every candidate. Never where an earlier request of its turn has a model, nor
-   * for a token count, by which a client may find out how long it is.
+   * Whether the request is too long for every candidate. Always false if an earlier request of its turn has a model,
+   * and for a token count, by which a client may find out how long the request is.
    */
   private async isTooLarge(
     request: WaitingRequest,
@@ -261,7 +264,7 @@ export class Router {
 
 /** A turn that no other request can belong to. null: the client has disconnected. */
 async function decideAlone(decider: TurnDecider): Promise<TurnRoute | null> {
-  // The classifier is not asked for whoever left while credit was leased.
+  // The classifier is not asked for a client that left while credit was leased.
   await socketsRead();
   if (decider.hasLeft()) return null;
   return { decision: await withSocketsRead(decider.decide(null)), cached: false };

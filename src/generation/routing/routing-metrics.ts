@@ -1,4 +1,4 @@
-// The counters of auto routing (labels come from closed sets only).
+// Owns the counters of auto routing (labels come from closed sets only).
 
 import type { RouteReason } from '../../domain/routing/decide-route.ts';
 import type { MetricsRegistry } from '../../platform/metrics.ts';

@@ -1,4 +1,4 @@
-// The request to be routed as the other files of routing read it: its candidates, its decision, the name of its turn,
+// The request to be routed, as the other files of routing read it: its candidates, its decision, the name of its turn,
 // and the baseline of its cost.
 
 import { hash } from 'node:crypto';
@@ -35,7 +35,7 @@ export interface RoutingRequest {
   readonly isPaused?: (model: Model) => boolean;
 }
 
-/** The average of a text. The size that a conversation has reported is used instead where it is known. */
+/** The average of texts. If a conversation's size was reported, that is used instead. */
 const BYTES_PER_TOKEN = 4;
 
 /** null: the request continues no response that is known here. */
@@ -80,7 +80,7 @@ export function decideFor(
   });
 }
 
-/** What the previous turn reported of its size is better than an estimate from bytes. */
+/** The size that the previous turn reported is preferred to an estimate from bytes. */
 export function candidateParams(
   { principal, api, body, bounds, catalog, isPaused }: RoutingRequest,
   policy: RoutingPolicy,
@@ -101,8 +101,8 @@ export function candidateParams(
 }
 
 /**
- * The refusal of a request without a candidate because an own key that is for one cannot serve, and the service may not
- * serve in its place (spec 5.6); null: there is another reason.
+ * The refusal of a request that has no candidate because an own key cannot serve and the service may not serve in its
+ * place (spec 5.6); null: there is another reason.
  */
 export function refusalOfOwnKeys({ api, catalog }: RoutingRequest, candidates: RouteCandidates): Refusal | null {
   const kept = candidates.all.find(({ rejection }) => rejection === 'credential_unavailable');
@@ -111,8 +111,8 @@ export function refusalOfOwnKeys({ api, catalog }: RoutingRequest, candidates: R
 }
 
 /**
- * Which models have a price for what the request names. undefined: it names nothing, or no candidate has one, so that
- * admission refuses it and says why.
+ * Which models have a price for what the request names. undefined: it names nothing, or no candidate has a price, in
+ * which case admission refuses it and says why.
  */
 function canPrice(
   policy: RoutingPolicy,
@@ -131,8 +131,8 @@ function canPrice(
 }
 
 /**
- * The size that the last turn reported, and an estimate from bytes for what came since. Where the history was cut
- * since, the part of that size that is left of the bytes.
+ * The size that the last turn reported plus an estimate from bytes for what came since. If the history was cut since,
+ * the reported size is reduced in proportion to the bytes that are left.
  */
 function estimateTokens(bodyBytes: number, textBytes: number, previous: PreviousTurn | null): number {
   const tokens = previous?.inputTokens ?? null;
@@ -143,8 +143,8 @@ function estimateTokens(bodyBytes: number, textBytes: number, previous: Previous
 }
 
 /**
- * A conversation is recognized by payer and session; an agent's side requests, which share its session, are others.
- * null: there is no session.
+ * The key of a request's turn. A conversation is recognized by payer and session. An agent's side requests share its
+ * session and form another conversation. null: there is no session.
  */
 export function nameTurn(
   { principal, api, header }: RoutingRequest,
@@ -170,7 +170,7 @@ export function nameTurn(
   return { key, hashes: { session, conversation, turn } };
 }
 
-/** The name of a turn as this request would have begun it, and as one with tools, or without, would have. */
+/** The name of a turn by whether this request offers tools, and the name that it would have otherwise. */
 function turnNames(turn: string, offersTools: boolean): readonly [own: string, otherwise: string] {
   const withTools = `${turn}+tools`;
   return offersTools ? [withTools, turn] : [turn, withTools];

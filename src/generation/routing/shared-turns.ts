@@ -60,7 +60,7 @@ export class SharedTurns {
   private readonly memory = new TurnMemory();
   private readonly deciding = new Map<string, Deciding>();
   private readonly parts: SharedTurnsParts;
-  /** The store did not answer the last question. */
+  /** The store did not answer the last call. */
   private isAway = false;
   private notBeforeMs = 0;
 
@@ -109,7 +109,7 @@ export class SharedTurns {
     return found === null ? this.previousHere(turn) : found.previous;
   }
 
-  /** Of the part of a conversation that this process has served. */
+  /** The previous turn, as far as this process has served the conversation. */
   private previousHere(turn: TurnKey): PreviousTurn | null {
     const previous = this.memory.previousOf(turn);
     if (previous === null) return null;
@@ -143,7 +143,7 @@ export class SharedTurns {
     if (found === null) return this.decideAlone(turn, deciders);
     if (found.decision !== null) return { decision: found.decision, by: null };
     if (!found.claimed) return this.waitFor(turn, deciders, found.claimedAgoMs ?? 0);
-    // The classifier is not asked for whoever left while the turn was claimed.
+    // The classifier is not asked for a client that left while the turn was claimed.
     await socketsRead();
     const decider = firstOf(deciders);
     if (decider !== null) return this.write(turn, await decider.decide(found.previous), decider);
@@ -186,7 +186,7 @@ export class SharedTurns {
     }
   }
 
-  /** null also means that the store is away. One question at a time finds out then whether it is back. */
+  /** null can also mean that the store is away. While it is, one call at a time finds out whether it is back. */
   private async ask<T>(call: (store: TurnStore) => Promise<T>): Promise<T | null> {
     const { clock, store, onStoreFault } = this.parts;
     const nowMs = clock.monotonicMs();

@@ -1,4 +1,4 @@
-// The turns that this process remembers, in front of Postgres: a request of a remembered turn needs no look-up.
+// Remembers turns in this process, in front of Postgres: a request of a remembered turn needs no look-up.
 
 import type { RouteDecision } from '../../domain/routing/decide-route.ts';
 import { BoundedMap } from '../../platform/bounded-map.ts';
@@ -10,8 +10,8 @@ export interface TurnKey {
   /** Another name under which an earlier request of the turn may have been remembered. */
   readonly alsoNamed: string | null;
   /**
-   * The turn before it, where the body shows that one: the likelier name first. Otherwise it is the latest turn of the
-   * conversation that offered tools if this one does, of those rather one with the same system prompt.
+   * Names of the turn before it, if the body shows that turn, the likelier name first. Otherwise the turn before is the
+   * latest one of the conversation that offered tools if this one does, preferably with the same system prompt.
    */
   readonly previousTurns: readonly string[];
   readonly offersTools: boolean;
@@ -28,7 +28,7 @@ const CONVERSATIONS_MAX = 10_000;
 const TURNS_MAX = 8;
 
 export class TurnMemory {
-  /** The latest turns of each conversation, newest last. The conversation that was used last is last. */
+  /** The latest turns of each conversation, newest last; conversations in the order of their last use. */
   private readonly conversations = new BoundedMap<string, readonly Remembered[]>(CONVERSATIONS_MAX);
 
   find({ conversation, turn, alsoNamed }: TurnKey): RouteDecision | null {
@@ -41,7 +41,7 @@ export class TurnMemory {
     return found.decision;
   }
 
-  /** The turn before it, of those that this process remembers. */
+  /** The turn before this one, among those that this process remembers. */
   previousOf({ conversation, turn, previousTurns, offersTools, instructions }: TurnKey): Remembered | null {
     const others = (this.conversations.get(conversation) ?? []).filter((remembered) => remembered.turn !== turn);
     const shown = previousTurns.map((name) => others.find((remembered) => remembered.turn === name));

@@ -1,5 +1,5 @@
-// The turns that all processes share: what routing needs of storage. Each function rejects when the store cannot be
-// asked.
+// The turns that all processes share, as the functions that routing needs of storage. Each rejects when the store
+// cannot be asked.
 
 import type { RouteDecision } from '../../domain/routing/decide-route.ts';
 import type { TurnKey } from './turn-memory.ts';

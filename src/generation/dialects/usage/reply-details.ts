@@ -39,8 +39,8 @@ const OPEN_BRACE = 0x7b;
 export const LAST_CHUNKS_BYTES = 8_192;
 
 /**
- * The service tier that a reply names last; null: it names none, or only the plain one (`isRecorded`). `eventDepth` is the
- * key's depth in the data of an event; in a document it is 1.
+ * The service tier that a reply names last; null: it names none, or only the plain one (`isRecorded`). `eventDepth` is
+ * the key's depth in the data of an event; in a document it is 1.
  */
 export function servedTier(reply: KeptReply, eventDepth: number, bytesMax = Number.MAX_SAFE_INTEGER): string | null {
   const searched = new SearchedReply(reply, eventDepth, bytesMax);

@@ -1,6 +1,6 @@
 // Coalesces the writes of a stream that comes in bursts: pieces that follow each other faster than a person can see
-// wait unread in the kernel's socket buffer and go out in one write. A read and a write for each event would cost more than
-// everything else done with the event.
+// wait unread in the kernel's socket buffer and go out in one write. A read and a write for each event would cost more
+// than everything else done with the event.
 //
 //   idle --piece close behind the last--> gathering --two milliseconds--> ending (read on) --end of the tick--> idle
 //

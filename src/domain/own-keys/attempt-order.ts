@@ -1,16 +1,17 @@
-// In which order own keys and the service's own deployments are tried for a request, and why a key is not among them.
+// Decides in which order own keys and the service's own deployments are tried for a request, and why a key is not
+// tried.
 //
 //   own keys placed before, by position ─► the service's deployments, as catalogued ─► own keys placed after
 //
-// Any key that is for this caller and model and does not allow the service to step in takes the service's deployments
-// out, in whichever state it is: no money is spent unasked.
+// If any key for this caller and model does not allow the service to step in, the service's deployments are left out,
+// whatever the key's state: no money is spent without permission.
 
 import { type KeyAudience, type KeyState, type OwnKey, presentState } from './own-key.ts';
 
-/** A request has as many attempts on own keys at most. */
+/** The most attempts of a request on own keys. */
 const OWN_ATTEMPTS_MAX = 3;
 
-/** Who calls: each null is nobody. */
+/** The caller of a request; null: the request has no such id. */
 export interface KeyCaller {
   readonly apiKeyId: string | null;
   readonly teamId: string | null;
@@ -30,27 +31,32 @@ export type NotTried =
   | 'secret_needed'
   | Extract<KeyState, 'invalid' | 'disabled'>;
 
-/** A key and what it would call for the request; `serves` null: its kind does not serve the model there. */
+/**
+ * A key and the deployment that it would call; `serves` null: its kind does not serve the model on the request's API.
+ */
 export interface KeyCandidate<Served> {
   readonly key: OwnKey;
   readonly serves: Served | null;
   /**
-   * False: the catalog has no such provider any more. Nobody can say then which models the key was for, so it stands
-   * for all that it does not exclude: the service must not begin to charge because a provider was renamed.
+   * False: the catalog no longer has the key's provider. It is then unknown which models the key was for, so it counts
+   * for all models that it does not exclude: the service must not begin to charge because a provider was renamed.
    */
   readonly isKnown: boolean;
-  /** What the platform's fee is a share of is known. If not, the key stands, and cannot be used. */
+  /** The cost of which the platform's fee is a share is known. If not, the key counts but cannot be used. */
   readonly hasFeeBasis: boolean;
-  /** The platform has its kind open to the organization. If not, the key stands, and cannot be used. */
+  /** The platform allows the organization keys of this kind. If not, the key counts but cannot be used. */
   readonly isOpen: boolean;
-  /** Its provider is not what the stored secret was given for. If so, the key stands, and cannot be used. */
+  /**
+   * The provider has changed from the destination that the secret was given for. The key then counts but cannot be
+   * used.
+   */
   readonly needsSecret: boolean;
 }
 
 export interface OrderParams {
   readonly modelId: string;
   readonly caller: KeyCaller;
-  /** Whether keys that do not say let the service step in. */
+  /** Whether keys that `inherit` let the service step in. */
   readonly fallback: boolean;
   readonly nowMs: number;
 }
@@ -60,10 +66,10 @@ export interface AttemptOrder<Served> {
   /** The service's deployments are tried in between. */
   readonly usesService: boolean;
   readonly after: readonly OwnAttempt<Served>[];
-  /** A key is for this request, whether it can be used or not. */
+  /** Some key is for this request, whether it can be used or not. */
   readonly concerns: boolean;
   readonly notTried: readonly { readonly key: OwnKey; readonly why: NotTried }[];
-  /** Those of them that are for this request and cannot be used. */
+  /** The keys of `notTried` that are for this request and cannot be used. */
   readonly passedOver: readonly PassedOverKey[];
 }
 
@@ -107,7 +113,10 @@ export function orderAttempts<Served>(
   return { before, usesService, after, concerns, notTried, passedOver };
 }
 
-/** All that are placed before, then all after; by position in each. By id at last, so that every process agrees. */
+/**
+ * The keys placed before, then those placed after, each by position. Equal positions are ordered by id, so that every
+ * process agrees.
+ */
 function inOrder<Served>(candidates: readonly KeyCandidate<Served>[]): readonly KeyCandidate<Served>[] {
   const rank = ({ key }: KeyCandidate<Served>): number => (key.place === 'before' ? 0 : 1);
   return candidates.toSorted(
@@ -116,7 +125,7 @@ function inOrder<Served>(candidates: readonly KeyCandidate<Served>[]): readonly 
   );
 }
 
-/** null: the key is for such requests. One that is turned off is for none. */
+/** Why the key is not for the request; null: it is. A disabled key is for none. */
 function whyNotFor(
   { key, serves, isKnown }: Pick<KeyCandidate<unknown>, 'key' | 'serves' | 'isKnown'>,
   { modelId, caller }: OrderParams,

@@ -4,8 +4,8 @@ import type { Price } from '../models/price.ts';
 import type { PicoUsd } from '../money/pico-usd.ts';
 
 /**
- * What the platform charges for a request on an own key: a share of what its usage is rated at, in basis points, or an
- * amount for each request.
+ * What the platform charges for a request on an own key: a share of its rated cost, in basis points, or an amount per
+ * request.
  */
 export type ByokFee =
   | { readonly kind: 'percent'; readonly basisPoints: number }
@@ -25,17 +25,17 @@ export interface ByokGrant {
 
 /** Set by the organization. */
 export interface ByokChoices {
-  /** Whether the service may serve, on its own account, where own keys cannot. */
+  /** Whether the service may serve on its own account if own keys cannot. */
   readonly fallback: boolean;
   /** Whose key asks the classifier of auto routing. */
   readonly classifier: 'service' | 'own';
-  /** What budgets count of a request on an own key: what the platform charges for it, or all that it is rated at. */
+  /** What budgets count for a request on an own key: the platform's fee, or the whole rated cost. */
   readonly budgets: 'fee' | 'all';
 }
 
 export type ByokSettings = ByokGrant & ByokChoices;
 
-/** Of an organization for which nothing was set. */
+/** The settings of an organization for which nothing was set. */
 export const BYOK_DEFAULTS: ByokSettings = {
   enabled: false,
   kinds: null,
@@ -57,14 +57,16 @@ export function feeOf(fee: ByokFee | null, ratedCost: PicoUsd): PicoUsd {
 }
 
 /**
- * The organization's own price of a model, where requests are rated by it. It is the organization's own word: while the
- * platform's fee is a share of what requests are rated at, the catalog's price rates them.
+ * The organization's own price of a model, if requests are rated by it; null: the catalog's price rates them. A fee
+ * that is a share of the rated cost needs the catalog's price, since the organization could name any price of its own.
  */
 export function ratingPrice(fee: ByokFee | null, ownPrice: Price | null): Price | null {
   return fee?.kind === 'percent' ? null : ownPrice;
 }
 
-/** The usage that a custom host reports is its customer's own word, so a share of it would be whatever they like. */
+/**
+ * A customer controls the usage that a custom host reports, so a fee that is a share of it would be whatever they like.
+ */
 export function grantProblem({ customBaseUrl, fee }: Pick<ByokGrant, 'customBaseUrl' | 'fee'>): string | null {
   return customBaseUrl && fee?.kind === 'percent'
     ? 'cannot be a percentage while custom_base_url is allowed: what a custom host reports is its customer’s own word'

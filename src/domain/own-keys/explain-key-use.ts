@@ -1,4 +1,4 @@
-// Says who would serve a request and why: the attempts in their order, and every own key that is not among them.
+// Explains who would serve a request: the attempts in order, and why every other own key is not tried.
 
 import type { ApiName } from '../models/apis.ts';
 import type { Catalog, Model } from '../models/catalog.ts';
@@ -19,13 +19,16 @@ export interface KeyUseParams {
   readonly ownPrice: Price | null;
   readonly caller: KeyCaller;
   readonly nowMs: number;
-  /** After which answer a key rests for now, or for one of its provider's models; null: it does not. */
+  /**
+   * The meaning of the reply after which a key, or the key for one of its provider's models, is paused; null: it is
+   * not.
+   */
   readonly pauseOf: (key: OwnKey, providerModel: string) => OwnReplyMeaning | null;
 }
 
 export interface ExplainedAttempt {
   readonly source: 'own' | 'service';
-  /** null: the service's. */
+  /** null: the service's own deployment. */
   readonly key: OwnKey | null;
   readonly provider: string;
   readonly providerModel: string;
@@ -33,11 +36,11 @@ export interface ExplainedAttempt {
 
 export interface ExplainedKeyUse {
   readonly attempts: readonly ExplainedAttempt[];
-  /** `why`: what `NotTried` names; of a key that rests for now the reason that records name. */
+  /** `why`: one of `NotTried`, or for a paused key the reason that records name. */
   readonly notTried: readonly { readonly key: OwnKey; readonly why: string }[];
   /**
-   * Own keys are for the request, none can serve it, and the service may not; `upstream_cooldown`: all of them rest for
-   * their rate.
+   * Own keys are for the request, none can serve it, and the service may not. `upstream_cooldown`: all of them are
+   * paused for their rate. null: the request is not refused for its keys.
    */
   readonly refusal: 'byok_key_unavailable' | 'upstream_cooldown' | null;
 }
@@ -84,7 +87,7 @@ export function explainKeyUse(params: KeyUseParams): ExplainedKeyUse {
   return { attempts, notTried, refusal: isRateOnly ? 'upstream_cooldown' : 'byok_key_unavailable' };
 }
 
-/** While a rotation's overlap lasts, the secret before serves where the present one is refused. */
+/** During a rotation's overlap the previous secret serves if the present one is refused, so the key is not paused. */
 function restOf({ key, serves }: OwnAttempt<OwnDeployment>, { pauseOf, nowMs }: KeyUseParams): OwnReplyMeaning | null {
   const meaning = pauseOf(key, serves.providerModel);
   const hasPrevious = key.previousUntilMs !== null && key.previousUntilMs > nowMs;

@@ -1,4 +1,4 @@
-// What a request on an own key can cost its organization, as a price: the platform's fee. Holds are made of it.
+// Expresses the platform's fee for a request on an own key as a price. Holds are computed from it.
 
 import type { Price } from '../models/price.ts';
 import { multiply } from '../money/factor.ts';
@@ -15,17 +15,17 @@ const FREE = {
   image: null,
 } as const;
 
-/** What every request costs, whatever it uses; null: the fee is a share of what its usage is rated at. */
+/** The fee of every request, whatever it uses; null: the fee is a share of the rated cost. */
 export function flatFee(fee: ByokFee | null): PicoUsd | null {
   if (fee === null) return ZERO_PICO_USD;
   return fee.kind === 'per_request' ? fee.amount : null;
 }
 
-/** `price`: what the usage is rated by; null: it has none, and then a share of it has none either. */
+/** `price`: the price that rates the usage. null: there is none, so a fee that is a share of it has no price either. */
 export function feePrice(fee: ByokFee | null, price: Price | null): Price | null {
   const flat = flatFee(fee);
   if (flat !== null) {
-    // An image model is priced by image, and one of each kind costs the same here: nothing.
+    // An image model is priced by image, so the free price needs a rate per image, too.
     const image = price?.image == null ? null : ZERO_PICO_USD;
     return { ...FREE, image, terms: { ...NO_TERMS, request: flat } };
   }

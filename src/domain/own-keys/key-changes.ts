@@ -1,4 +1,4 @@
-// What is said of an own key when it is made or changed.
+// The parameters by which an own key is created or changed.
 
 import type { KeyDestination } from '../models/key-destination.ts';
 import type { KeyAddress, KeyAudience, KeyFallback, KeyPlace, KeyState } from './own-key.ts';
@@ -14,7 +14,7 @@ export interface NewOwnKey extends KeyAudience, KeyAddress {
   readonly kind: string;
   readonly name: string;
   readonly secret: string;
-  /** null: the catalog does not have its provider. */
+  /** null: the catalog does not have the key's provider. */
   readonly givenFor: KeyDestination | null;
   readonly place: KeyPlace;
   readonly fallback: KeyFallback;
@@ -23,11 +23,11 @@ export interface NewOwnKey extends KeyAudience, KeyAddress {
   readonly verdict: KeyVerdict;
 }
 
-/** A new secret for a key that is there. */
+/** A new secret for an existing key. */
 export interface RotatedSecret {
   readonly secret: string;
   readonly givenFor: KeyDestination | null;
-  /** How long the secret before is tried where the new one is refused, if both were given for the same. */
+  /** How long the previous secret is tried when the new one is refused, if both were given for the same destination. */
   readonly overlapSeconds: number;
   readonly verdict: KeyVerdict;
 }
@@ -37,7 +37,10 @@ export interface OwnKeyReference {
   readonly keyId: string;
 }
 
-/** Absent fields stay as they are. The address stays: a stored secret goes where it was given for. */
+/**
+ * Absent fields stay as they are. The address cannot be changed, since a stored secret is sent only to the destination
+ * that it was given for.
+ */
 export interface OwnKeyChange extends Partial<KeyAudience> {
   readonly name?: string;
   readonly place?: KeyPlace;

@@ -1,5 +1,5 @@
-// The kinds of own keys: which providers an organization can have a key for, what it has to say about each, and the
-// provider that requests with such a key go to.
+// The kinds of own keys: the providers that an organization can have a key for, the settings of each kind, and the
+// provider that requests with such a key are sent to.
 
 import { PRESET_NAMES, PRESETS, type Preset, type PresetName } from '../configuration/presets.ts';
 import { configuredProvider } from '../configuration/schema/provider-schema.ts';
@@ -15,13 +15,13 @@ const CUSTOM_KIND = 'custom';
 
 export interface KeyKind {
   readonly name: string;
-  /** What `settings` must or may say. */
+  /** The settings that a key of this kind must or may have. */
   readonly settings: readonly { readonly name: string; readonly isNeeded: boolean }[];
   readonly needsBaseUrl: boolean;
   readonly apis: readonly ApiName[];
 }
 
-/** Presets of servers beside the gateway are the operator's: nobody else has a key for them. */
+/** Presets with a key. Presets without one are servers of the operator, which no organization has a key for. */
 const HOSTED = PRESET_NAMES.filter((name) => PRESETS[name].keyVariable !== null);
 
 /** Every kind that the platform could open: configured providers, presets and custom hosts. */
@@ -37,7 +37,7 @@ export function allKinds(catalog: Pick<Catalog, 'models'>): readonly KeyKind[] {
   return [...ofProviders, ...ofPresets, { name: CUSTOM_KIND, settings: [], needsBaseUrl: true, apis: API_NAMES }];
 }
 
-/** Those that the platform has opened to an organization. */
+/** The kinds that the platform allows an organization. */
 export function openKinds(catalog: Pick<Catalog, 'models'>, grant: ByokGrant): readonly KeyKind[] {
   return grant.enabled ? allKinds(catalog).filter(({ name }) => isOpen(name, grant)) : [];
 }
@@ -62,7 +62,7 @@ interface ProviderInUse {
   readonly apis: readonly ApiName[];
 }
 
-/** By a catalog's own list of models: every key of an organization asks for the same. */
+/** Cached by a catalog's list of models, since every key of an organization asks for the same. */
 const providersOf = new WeakMap<readonly Model[], ReadonlyMap<string, ProviderInUse>>();
 
 /** The providers that serve a model, with the APIs that they serve it on. */
@@ -89,8 +89,8 @@ function findProviders(models: readonly Model[]): ReadonlyMap<string, ProviderIn
 }
 
 /**
- * A provider that asks for no key, or that knows the gateway by its certificate, would serve whoever has a key of any
- * kind, on the operator's account.
+ * Whether the provider checks keys. One that asks for no key, or that knows the gateway by its certificate, would serve
+ * anybody's key on the operator's account.
  */
 function provesKeys({ auth, requests }: Provider): boolean {
   return auth !== 'none' && requests?.tls?.cert === undefined;
@@ -101,20 +101,23 @@ export interface KeyProblem {
   readonly reason: string;
 }
 
-/** A provider as requests with an own key go to it, still without the key. */
+/** The provider that requests with an own key are sent to, still without the key. */
 export interface OwnProvider {
   readonly provider: Provider;
   /** The APIs that `model_map` can name models for. */
   readonly apis: readonly ApiName[];
-  /** Whoever owns the key has a say in the address, so every connection is checked against the rules of egress. */
+  /** The key's owner influences the address, so every connection is checked against the egress rules. */
   readonly isGuarded: boolean;
 }
 
-/** Nothing that could end a name in an address or begin another part of it: customers write these. */
+/**
+ * Customers write these settings, and they become part of an address, so no character may end a host name or begin
+ * another part of the address.
+ */
 const SETTING = /^[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?$/;
 const BASE_URL_LENGTH_MAX = 2_000;
 
-/** Where requests with a key of this kind go, or which field is wrong. */
+/** The provider that requests with a key of this kind are sent to, or the field that is wrong. */
 export function ownProvider(
   catalog: Pick<Catalog, 'models'>,
   kind: string,
@@ -126,7 +129,7 @@ export function ownProvider(
   if (bad !== undefined) return { field: `settings.${bad[0]}`, reason: 'must be letters, digits and inner hyphens' };
   const configured = configuredProviders(catalog).get(kind);
   if (configured !== undefined && Object.keys(settings).length === 0) {
-    // Only where it is and how it is called: nothing by which it knows the operator's account.
+    // Only the provider's address and how it is called: nothing that identifies the operator's account.
     const { id, baseUrl: address, auth, onDisconnect, timeouts, requests } = configured.provider;
     const called = { ...(timeouts === undefined ? {} : { timeouts }), ...(requests === undefined ? {} : { requests }) };
     const provider = { id, baseUrl: address, apiKey: '', auth, onDisconnect, ...called };
@@ -169,7 +172,7 @@ function customProvider(settings: Readonly<Record<string, string>>, baseUrl: str
   return { provider: provider as Provider, apis: API_NAMES, isGuarded: true };
 }
 
-/** null, or what the address must be. Whether its host may be called is decided at each connection. */
+/** What the address must be; null: it is right. Whether its host may be called is decided at each connection. */
 function customUrlProblem(text: string): string | null {
   const mustBe = 'must be an https:// address without credentials, query or fragment';
   if (text.length > BASE_URL_LENGTH_MAX || !/^[\x21-\x7e]+$/.test(text) || !URL.canParse(text)) return mustBe;
@@ -183,7 +186,7 @@ export function isKeyProblem(found: OwnProvider | KeyProblem): found is KeyProbl
   return 'reason' in found;
 }
 
-/** Of the provider of a kind; null: the catalog has none. */
+/** The destination of a kind's provider; null: there is no such provider. */
 export function destinationOfKind(
   catalog: Pick<Catalog, 'models'>,
   { kind, ...address }: KeyAddress & { readonly kind: string },
@@ -192,7 +195,10 @@ export function destinationOfKind(
   return isKeyProblem(own) ? null : destinationOf(own.provider);
 }
 
-/** What a key's provider has now that its stored secret was not given for, such as "another address"; null: nothing. */
+/**
+ * How the provider has changed from the destination that the secret was given for, such as "another address"; null: it
+ * has not.
+ */
 export function secretNeededFor({ givenFor }: Pick<OwnKey, 'givenFor'>, { provider }: OwnProvider): string | null {
   return givenFor === null ? null : otherDestination(givenFor, destinationOf(provider));
 }

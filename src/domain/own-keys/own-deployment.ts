@@ -1,4 +1,4 @@
-// What an own key calls for a model on an API: the provider's own model to call, and the price it is rated by.
+// Finds what an own key calls for a model on an API: the provider's model, and the price that rates it.
 
 import { APIS, type ApiName } from '../models/apis.ts';
 import type { Model, ServedBy, StreamUsage } from '../models/catalog.ts';
@@ -8,22 +8,25 @@ import type { OwnKey } from './own-key.ts';
 
 export interface OwnDeployment {
   readonly providerModel: string;
-  /** Of the model that is named there, while the fee is a share of it; else as far as anybody here knows. */
+  /**
+   * While the fee is a share of the price: the catalog's price of `providerModel`. Otherwise the best price that is
+   * known.
+   */
   readonly price: Price | null;
-  /** False: the fee is a share of a price, and `model_map` names a model whose price nobody here knows. */
+  /** False: the fee is a share of a price, and `model_map` names a model whose price is unknown. */
   readonly hasFeeBasis: boolean;
-  /** As where the key's kind serves the model for the service. */
+  /** The setting of the service's own deployment of the model at the key's kind. */
   readonly streamUsage?: StreamUsage;
 }
 
 export interface OwnDeploymentParams {
-  /** All of the catalog, and the one that is asked for. */
+  /** All models of the catalog, and the requested one. */
   readonly models: readonly Model[];
   readonly model: Model;
   readonly api: ApiName;
-  /** Of the key's kind. */
+  /** The APIs of the key's kind. */
   readonly apis: readonly ApiName[];
-  /** What its provider charges it. */
+  /** What the organization's provider charges it. */
   readonly ownPrice: Price | null;
   readonly fee: ByokFee | null;
 }
@@ -51,7 +54,7 @@ export function findOwnDeployment(
   };
 }
 
-/** What the catalog says that a kind's own model costs; null: nothing. */
+/** The catalog's price of a provider model of a kind; null: it has none. */
 function catalogPrice(models: readonly Model[], kind: string, providerModel: string): Price | null {
   for (const { servedBy } of models) {
     const found = servedBy.find((entry) => entry.providerModel === providerModel && isOfKind(entry, kind));
@@ -60,7 +63,7 @@ function catalogPrice(models: readonly Model[], kind: string, providerModel: str
   return null;
 }
 
-/** The model that a key's map names without a price of which the fee could be a share; null: there is none. */
+/** A model in the key's map without a catalog price, which a fee that is a share of it needs; null: there is none. */
 export function unratedInMap(
   { kind, modelMap }: Pick<OwnKey, 'kind' | 'modelMap'>,
   models: readonly Model[],

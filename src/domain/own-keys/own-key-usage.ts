@@ -1,4 +1,4 @@
-// What one of an organization's own provider keys was used for.
+// The usage of one of an organization's own provider keys.
 
 import type { PicoUsd } from '../money/pico-usd.ts';
 import type { TokenSum } from '../usage/token-sum.ts';
@@ -10,7 +10,7 @@ export interface OwnKeyUsage {
   readonly requests: number;
   readonly inputTokens: TokenSum;
   readonly outputTokens: TokenSum;
-  /** What the usage is rated at, by the organization's own prices where it has some. */
+  /** The rated cost of the usage, by the organization's own prices if it has any. */
   readonly ratedCost: PicoUsd;
   /** The platform's fee. */
   readonly charged: PicoUsd;

@@ -1,5 +1,4 @@
-// An organization's own key for a provider, as plain data without its secret: for whom and what it is used, and in
-// which state it is.
+// An organization's own key for a provider, as plain data without its secret: which requests it is for, and its state.
 
 import type { KeyDestination } from '../models/key-destination.ts';
 
@@ -7,7 +6,7 @@ import type { KeyDestination } from '../models/key-destination.ts';
 export const KEY_PLACES = ['before', 'after'] as const;
 export type KeyPlace = (typeof KEY_PLACES)[number];
 
-/** Whether the service may serve where this key cannot; `inherit`: as the organization has set it. */
+/** Whether the service may serve if this key cannot; `inherit`: as the organization has set it. */
 export const KEY_FALLBACKS = ['inherit', 'on', 'off'] as const;
 export type KeyFallback = (typeof KEY_FALLBACKS)[number];
 
@@ -21,7 +20,10 @@ export type KeyFallback = (typeof KEY_FALLBACKS)[number];
 export const KEY_STATES = ['active', 'unverified', 'cooling_down', 'invalid', 'disabled'] as const;
 export type KeyState = (typeof KEY_STATES)[number];
 
-/** `secret_needed` is not stored: the catalog says whether its provider is still what the secret was given for. */
+/**
+ * `secret_needed` is not stored: it follows from comparing the catalog's provider with the destination that the secret
+ * was given for.
+ */
 export const SHOWN_KEY_STATES = [...KEY_STATES, 'secret_needed'] as const;
 export type ShownKeyState = (typeof SHOWN_KEY_STATES)[number];
 
@@ -34,11 +36,11 @@ export interface KeyAudience {
   readonly users: readonly string[] | null;
 }
 
-/** Where requests with the key go, beside what its kind says. */
+/** Where requests with the key are sent, in addition to what its kind says. */
 export interface KeyAddress {
-  /** What the kind's preset takes, such as the name of an Azure resource. */
+  /** Parameters of the kind's preset, such as the name of an Azure resource. */
   readonly settings: Readonly<Record<string, string>>;
-  /** Of kind `custom`; null for every other. */
+  /** Only for kind `custom`; null for every other. */
   readonly baseUrl: string | null;
 }
 
@@ -50,15 +52,15 @@ export interface OwnKey extends KeyAudience, KeyAddress {
   readonly name: string;
   /** The end of a long secret; null: it is too short to show any of it. */
   readonly label: string | null;
-  /** Equal for equal secrets, and of no other use. */
+  /** Equal for equal secrets, and used only to compare them. */
   readonly fingerprint: string;
-  /** Its secret is sent nowhere else. null: nobody has said where its provider is (deploy/postgres/0049). */
+  /** The only destination that the secret is sent to. null: the destination is unknown (deploy/postgres/0049). */
   readonly givenFor: KeyDestination | null;
   readonly place: KeyPlace;
   /** Lower ones are tried first. */
   readonly position: number;
   readonly fallback: KeyFallback;
-  /** The provider's own model by public id, where it is not the catalog's. */
+  /** The provider's own model for a public id, if it is not the catalog's. */
   readonly modelMap: Readonly<Record<string, string>>;
   readonly state: KeyState;
   readonly stateReason: string | null;
@@ -67,12 +69,12 @@ export interface OwnKey extends KeyAudience, KeyAddress {
   readonly lastUsedAtMs: number | null;
   readonly expiresAtMs: number | null;
   readonly rotatedAtMs: number | null;
-  /** Until when the secret before the present one is tried where that is refused; null: there is none. */
+  /** Until when the previous secret is tried if the present one is refused; null: there is no previous secret. */
   readonly previousUntilMs: number | null;
   readonly createdAtMs: number;
 }
 
-/** How much of a secret may be shown: its end, of one that is long enough to stay unguessable without it. */
+/** The end of a secret may be shown if the rest is long enough to stay unguessable. */
 const SHOWN_FROM_LENGTH = 20;
 const SHOWN_CHARACTERS = 4;
 
@@ -80,7 +82,10 @@ export function labelOf(secret: string): string | null {
   return secret.length < SHOWN_FROM_LENGTH ? null : `…${secret.slice(-SHOWN_CHARACTERS)}`;
 }
 
-/** The state that counts at a moment: a provider that says that a key's account is spent has accepted the key. */
+/**
+ * The state at a moment. A key whose cool-down is over is active: by reporting a spent account its provider has
+ * accepted the key.
+ */
 export function presentState({ state, stateUntilMs }: Pick<OwnKey, 'state' | 'stateUntilMs'>, nowMs: number): KeyState {
   return state === 'cooling_down' && stateUntilMs !== null && stateUntilMs <= nowMs ? 'active' : state;
 }

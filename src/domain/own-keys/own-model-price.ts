@@ -1,19 +1,19 @@
-// What a model costs an organization at its own provider.
+// The price of a model for an organization at its own provider.
 
 import type { Price } from '../models/price.ts';
 
 export interface OwnModelPrice {
   /** Public id. */
   readonly model: string;
-  /** In the words of the configuration file. */
+  /** In the terms of the configuration file. */
   readonly words: Readonly<Record<string, unknown>>;
   readonly price: Price;
 }
 
-/** Of dollars before the point, whatever they are for, and of factors. */
+/** The most digits before the point, of dollars and of factors. */
 const WHOLE_DIGITS_MAX = 7;
 
-/** Whether an amount in the words of a price is so large that some usage would have no cost (rate-usage.ts). */
+/** Whether an amount of the price is so large that the cost of some usage would exceed the maximum (rate-usage.ts). */
 function isTooLarge(words: unknown): boolean {
   if (typeof words === 'string') return (/^\d+/.exec(words)?.[0].length ?? 0) > WHOLE_DIGITS_MAX;
   return typeof words === 'object' && words !== null && Object.values(words).some(isTooLarge);
@@ -22,7 +22,7 @@ function isTooLarge(words: unknown): boolean {
 /** An organization may have a thousand prices, and a gateway reads all of them when one has changed. */
 const WORDS_BYTES_MAX = 4_096;
 
-/** What is wrong with a price in its words; null: nothing. */
+/** What is wrong with a price as it is written; null: nothing. */
 export function problemOfWords(words: object): string | null {
   if (Buffer.byteLength(JSON.stringify(words)) > WORDS_BYTES_MAX)
     return `must have at most ${WORDS_BYTES_MAX} bytes as JSON`;

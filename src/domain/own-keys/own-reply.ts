@@ -1,25 +1,25 @@
-// What each reply to a call with an own key means: for the request, for the key, and for how long. As a table, so that
-// it can be read and tested row by row.
+// The table of what each reply to a call with an own key means for the request and for the key, and how long it pauses
+// what.
 
 import { MINUTE_MS, SECOND_MS } from '../../platform/durations.ts';
 
-/** What the provider says that it refuses, where its words tell (src/upstream/key-complaint.ts). */
+/** What the provider refuses the key for, as recognized in its words (src/upstream/key-complaint.ts). */
 export type RefusedFor = 'key' | 'billing' | 'scope';
 
-/** A reply that says nothing about the key is the request's own, and the client's to read. */
+/** `relayed`: the reply says nothing about the key and is relayed to the client. */
 export type OwnReplyMeaning = 'key' | 'quota' | 'scope' | 'rate' | 'provider' | 'relayed';
 
 interface Row {
-  /** What cannot be used for a while: the key, the key for this model, or the provider's address with any key. */
+  /** What is paused: the key, the key for this model, or the provider's address with any key. */
   readonly pauses: 'key' | 'key_and_model' | 'address' | 'nothing';
-  /** How long, doubling with each such reply in a row up to `maxMs`. */
+  /** The first pause; it doubles with each such reply in a row, up to `maxMs`. */
   readonly firstMs: number;
   readonly maxMs: number;
-  /** The provider's Retry-After counts instead. */
+  /** The provider's Retry-After, if there is one, counts instead. */
   readonly takesRetryAfter: boolean;
   /** The client never sees it: the next deployment is tried, or the request is refused with `byok_key_unavailable`. */
   readonly isHidden: boolean;
-  /** As records and `byok/explain` name it. */
+  /** The name in records and in `byok/explain`. */
   readonly reason: string;
 }
 
@@ -74,13 +74,13 @@ export const OWN_REPLIES: Readonly<Record<OwnReplyMeaning, Row>> = {
   },
 };
 
-/** A Retry-After above this is cut to it: it may be a mistake, and one request finds out. */
+/** A longer Retry-After is cut to this: it may be a mistake, and a single request will find out. */
 const RETRY_AFTER_MAX_MS = 10 * MINUTE_MS;
 
-/** `status` null: there was no reply. `says`: what its body refuses in known words; null: nothing of the kind. */
+/** `status` null: there was no reply. `says`: what its body refuses the key for, in known words; null: it does not. */
 export function meaningOf(status: number | null, says: RefusedFor | null): OwnReplyMeaning {
   if (status === null || status >= 500) return 'provider';
-  // OpenAI tells a restricted key so.
+  // OpenAI answers 401 to a key that is restricted.
   if (status === 401) return says === 'scope' ? 'scope' : 'key';
   if (status === 402) return 'quota';
   if (status === 429) return says === 'billing' ? 'quota' : 'rate';
@@ -88,7 +88,10 @@ export function meaningOf(status: number | null, says: RefusedFor | null): OwnRe
   return 'relayed';
 }
 
-/** `inARow`: such replies with this one, at least 1. `retryAfterMs`: what the provider asks for; null: nothing. */
+/**
+ * `inARow`: the number of such replies in a row, this one included. `retryAfterMs`: the provider's Retry-After; null:
+ * none.
+ */
 export function pauseMs(meaning: OwnReplyMeaning, inARow: number, retryAfterMs: number | null): number {
   const { firstMs, maxMs, takesRetryAfter } = OWN_REPLIES[meaning];
   if (takesRetryAfter && retryAfterMs !== null && retryAfterMs > 0) return Math.min(retryAfterMs, RETRY_AFTER_MAX_MS);

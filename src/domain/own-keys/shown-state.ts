@@ -1,5 +1,5 @@
-// The state of an own key as it is shown: what is stored of it, at a moment, and whether its provider is still what its
-// secret was given for.
+// The state of an own key as it is shown: its stored state at a moment, and whether its provider is still the
+// destination that its secret was given for.
 
 import type { Catalog } from '../models/catalog.ts';
 import { isKeyProblem, ownProvider, secretNeededFor } from './key-kinds.ts';
@@ -16,7 +16,7 @@ export function shownState(key: OwnKey, catalog: Pick<Catalog, 'models'>, nowMs:
   const own = ownProvider(catalog, key.kind, key);
   const other = state === 'disabled' || isKeyProblem(own) ? null : secretNeededFor(key, own);
   if (other !== null) {
-    const reason = `its provider has ${other} now: the secret is to be entered again, by a rotation`;
+    const reason = `its provider has ${other} now: rotate the key to enter the secret again`;
     return { state: 'secret_needed', reason, untilMs: null };
   }
   return state === key.state

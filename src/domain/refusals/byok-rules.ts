@@ -14,7 +14,8 @@ type ByokKind =
 const REJECTED: Readonly<Record<Extract<Refusal, { kind: 'key_rejected' }>['why'], string>> = {
   refused: 'The provider does not accept this key.',
   silent: 'The provider did not say whether it accepts this key.',
-  given_for_another: 'The provider is called otherwise since this key was stored, so the key is not sent to it.',
+  given_for_another:
+    'The address, header, tls.ca or proxy of the provider has changed since this key was stored, so it is not sent.',
 };
 
 export const BYOK_RULES: RefusalRules<ByokKind> = {

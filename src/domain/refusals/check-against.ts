@@ -4,7 +4,10 @@ import type { z } from 'zod';
 import type { Refusal } from './refusal.ts';
 import { issuesWithin } from './union-issues.ts';
 
-/** Only the first mistake is told: to gather those of 80,000 wrong items held the event loop for most of a second. */
+/**
+ * Only the first mistake is reported: collecting the mistakes of 80,000 wrong items held the event loop for most of a
+ * second.
+ */
 const AT_FIRST_MISTAKE: z.core.ParseContextInternal<z.core.$ZodIssue> = { abortEarly: true };
 
 export function checkAgainst<Schema extends z.ZodType>(

@@ -1,5 +1,5 @@
-// Chooses the envelope of a refusal: the route's own, except for the families that have one of their own. This is the
-// only place that knows the exceptions.
+// Chooses the envelope of a refusal: the route's, except for families with an envelope of their own. Only this file
+// knows the exceptions.
 
 import type { RefusalFamily } from './refusal-rule.ts';
 
@@ -19,8 +19,8 @@ export function chooseEnvelope(
   admissionForm: AdmissionForm,
 ): ChosenEnvelope {
   switch (family) {
-    // Spec 7.6: refused before the request reaches its route, whichever that is. SDKs show such a body in part at most,
-    // so an operator's choice of the route's own form is one for these too.
+    // Spec 7.6: the request was refused before it reached its route. SDKs show such a body in part at most, so if the
+    // operator chose the routes' own forms, they apply to these refusals too.
     case 'gateway':
       return admissionForm === 'flat' ? 'gateway' : GATEWAY_FORMS[routeEnvelope];
     case 'credit':

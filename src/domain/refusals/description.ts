@@ -10,7 +10,7 @@ export interface RefusalDescription {
   readonly code: string;
   /** The code is shown even by envelopes that have no code, or an opaque one. */
   readonly isCodePublished: boolean;
-  /** The error type by envelope, where it does not follow from the status. */
+  /** The error type by envelope, for envelopes in which it does not follow from the status. */
   readonly errorTypes: ErrorTypes;
   readonly family: RefusalFamily;
   /** What was wrong. */

@@ -45,7 +45,7 @@ export const MEDIA_RULES: RefusalRules<MediaKind> = {
     family: 'service',
     retryable: true,
     retryAfterMs: 5 * SECOND_MS,
-    summary: 'Where uploaded files are kept cannot be reached, or has no room.',
+    summary: 'The storage of uploaded files cannot be reached, or has no room.',
     advice: RETRY_LATER,
   },
 };

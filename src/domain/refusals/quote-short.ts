@@ -1,4 +1,4 @@
-// Quotes a caller's own text in what the service says.
+// Quotes a caller's own text in messages of the service.
 
 /** The text in quotes, with control characters escaped, cut to 120 characters. */
 export function quoteShort(text: string): string {

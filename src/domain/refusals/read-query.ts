@@ -4,7 +4,7 @@ import type { z } from 'zod';
 import { checkAgainst } from './check-against.ts';
 import type { Refusal } from './refusal.ts';
 
-/** Unknown parameters are skipped: where they are refused, `refuseUnknownParameter` has done so. */
+/** Unknown parameters are skipped; endpoints that refuse them call `refuseUnknownParameter` first. */
 export function readQuery<Schema extends z.ZodObject>(
   schema: Schema,
   text: string,
@@ -19,8 +19,8 @@ export function readQuery<Schema extends z.ZodObject>(
 }
 
 /**
- * Spec 4.4: names the first parameter that an endpoint does not have. Skipping one would answer another question than
- * was asked. `schema` null: the endpoint has no parameters. null: all are known.
+ * Spec 4.4: refuses the first parameter that the endpoint does not have, since the answer without it would be to
+ * another question. `schema` null: the endpoint has no parameters. Returns null if all are known.
  */
 export function refuseUnknownParameter(schema: z.ZodObject | null, text: string): Refusal | null {
   for (const name of new URLSearchParams(text).keys()) {

@@ -22,18 +22,20 @@ export interface RefusalRule<R extends Refusal = Refusal> {
   readonly isCodePublished?: true;
   readonly family: RefusalFamily;
   /**
-   * `error.type` in a route's own envelope, where the spec gives another one than the status implies (spec 7.4, 7.7).
+   * `error.type` in a route's own envelope, if the spec gives a different one than the status implies (spec 7.4, 7.7).
    */
   readonly errorTypes?: ErrorTypes;
   /** Whether the same request can succeed later without anybody changing anything. */
   readonly retryable: boolean;
   /** The wait to propose when the refusal itself has none; present exactly when `retryable`. */
   readonly retryAfterMs?: number;
-  /** The connection ends with the reply: where the next request begins is unknown, or the process is leaving. */
+  /**
+   * The connection ends with the reply: it is unknown where the next request begins, or the process is shutting down.
+   */
   readonly closesConnection?: true;
   /** A sentence that says what was wrong. For the `gateway` family, the exact string of spec 7.6. */
   readonly summary: string | ((refusal: R) => string);
-  /** The sentence that envelopes with a message say instead, where the summary is a fixed string of the spec. */
+  /** Used instead of `summary` in envelopes with a message, if `summary` is a fixed string of the spec. */
   readonly sentence?: string;
   /** A sentence that says what to do about it. */
   readonly advice?: string | ((refusal: R) => string | null);

@@ -10,7 +10,7 @@ import { quoteShort } from './quote-short.ts';
 import type { Refusal, RefusalKind } from './refusal.ts';
 import { RETRY_LATER, type RefusalRule, type RefusalRules } from './refusal-rule.ts';
 
-/** The default; the scanner that measures the depth may say another. */
+/** The default, used if the refusal does not name the limit. */
 const BODY_DEPTH_MAX = 256;
 
 /** What guardrails could not do, and what became of the request. */
@@ -68,7 +68,7 @@ export const REFUSAL_RULES: RefusalRules<RefusalKind> = {
     family: 'service',
     retryable: true,
     retryAfterMs: 2 * SECOND_MS,
-    summary: 'What was answered a moment ago is still being recorded, so it is not known yet what is under this id.',
+    summary: 'Requests of the last moments are still being recorded, so it is not known yet whether this id exists.',
     advice: RETRY_LATER,
   },
   websocket_not_supported: {
@@ -170,7 +170,7 @@ export const REFUSAL_RULES: RefusalRules<RefusalKind> = {
     advice: RETRY_LATER,
   },
   unknown_model: {
-    // OpenAI's own code, so that clients which know it say the right thing.
+    // OpenAI's own code, so that clients which know it show the right message.
     status: 404,
     code: 'model_not_found',
     family: 'request',
@@ -271,11 +271,11 @@ export const REFUSAL_RULES: RefusalRules<RefusalKind> = {
     family: 'service',
     retryable: true,
     retryAfterMs: 2 * SECOND_MS,
-    summary: 'What this request needs is being changed by somebody else at the moment; nothing was done.',
+    summary: 'The data that this request needs is being changed by another request at the moment; nothing was done.',
     advice: RETRY_LATER,
   },
   store_unavailable: {
-    // Spec 7.8 has 500 for a database's error: that of one that does not answer is an unavailable dependency (7.2).
+    // Spec 7.8 has 500 for a database's error. A database that does not answer is an unavailable dependency (7.2).
     status: 503,
     family: 'service',
     retryable: true,
@@ -325,7 +325,7 @@ export const REFUSAL_RULES: RefusalRules<RefusalKind> = {
     family: 'service',
     retryable: true,
     retryAfterMs: SECOND_MS,
-    summary: 'This server holds as many request bodies as it has memory for.',
+    summary: 'This server has no memory for another request body at the moment.',
     advice: RETRY_LATER,
   },
   draining: {

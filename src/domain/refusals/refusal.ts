@@ -5,7 +5,7 @@
 import type { PicoUsd } from '../money/pico-usd.ts';
 import type { PassedOverKey } from '../own-keys/attempt-order.ts';
 
-/** For refusals that pass with time: how long to wait, when that is known better than the row's default. */
+/** For refusals that pass with time: how long to wait, if it is known better than the row's default. */
 interface Later {
   readonly retryAfterMs?: number;
 }
@@ -17,15 +17,15 @@ interface Limited extends Later {
   readonly result?: LimitResult;
 }
 
-/** A request that could cost more than there is for it. */
+/** For a request that could cost more than is available. */
 interface TooDear {
   /** The most that it can cost. */
   readonly authorizedAmount?: PicoUsd;
-  /** How it could cost less; by its output limit when not given. */
+  /** Advice how the request could cost less. Absent: by a lower output limit. */
   readonly cheaper?: string;
 }
 
-/** Own keys that were for the request and could not serve it: for its record, and for nobody's answer. */
+/** Own keys that were for the request and could not serve it. They go into its record, never into an answer. */
 interface PassedOver {
   readonly passedOver?: readonly PassedOverKey[];
 }
@@ -100,7 +100,7 @@ export type Refusal =
   | {
       readonly kind: 'traffic_token_bound_required';
       readonly field: string;
-      /** Absent: a limit on tokens per minute wants the bound. */
+      /** What needs the bound. Absent: a limit on tokens per minute. */
       readonly under?: 'budget';
       readonly reason?: string;
       readonly advice?: string;
@@ -109,9 +109,10 @@ export type Refusal =
   | ({ readonly kind: 'traffic_capacity_unavailable' } & Limited)
   // Guardrails (spec 7.7).
   | { readonly kind: 'guardrail_blocked'; readonly guardrail: GuardrailFinding }
-  // They are not there themselves, or with `unread` not all of the request was looked at in time.
+  // The guardrails could not be loaded or, with `unread`, did not look at all of the request in time.
   | ({ readonly kind: 'guardrail_unavailable'; readonly unread?: 'input' } & Later)
-  // They could not look at all of it: the same request would fare no better, and another reply be paid for.
+  // The guardrails could not look at all of it. It is not retryable: the same request would fail again, and another
+  // reply would have to be paid for.
   | { readonly kind: 'guardrail_unread'; readonly unread: 'input' | 'output' }
   // Auto routing (spec 4.11).
   | { readonly kind: 'routing_denied' }
@@ -129,7 +130,7 @@ export type Refusal =
   | ({
       readonly kind: 'byok_key_unavailable';
       readonly provider?: string;
-      /** Nobody knows at the moment which keys there are. Absent: they are known, and none can serve. */
+      /** The keys could not be looked up at the moment. Absent: they are known, and none can serve. */
       readonly isNotLookedUp?: true;
     } & PassedOver)
   | ({ readonly kind: 'upstream_unreachable' } & Later)

@@ -1,6 +1,6 @@
 // The result of an operation on stored state that could not be done, before it becomes a refusal to a client.
 
-/** `not_found` is also the answer for what belongs to another organization. */
+/** `not_found` is also the answer for an object of another organization. */
 export interface Refused {
   readonly refused:
     | 'not_found'

@@ -16,7 +16,7 @@ import { type Header, retryHeaders } from './retry-headers.ts';
 export type { AdmissionForm, EnvelopeName };
 
 export interface RenderContext {
-  /** By which the answer is found again: in logs, and of a generation in listings. */
+  /** The id by which the answer can be found in logs, and the answer to a generation in listings. */
   readonly requestId: string;
   /** Base of the addresses in credit refusals, without a trailing slash (PUBLIC_URL). */
   readonly publicUrl: string;
@@ -33,7 +33,7 @@ export interface RenderedRefusal {
   readonly closesConnection: boolean;
 }
 
-/** OpenAI's clients show their callers the first, Anthropic's the second. */
+/** OpenAI's clients show the first to their callers, Anthropic's the second. */
 const ID_HEADERS = ['x-request-id', 'request-id'] as const;
 const CONTENT_TYPE: Header = ['content-type', 'application/json'];
 /** RFC 9110, 15.5.2: a 401 names the scheme that would be accepted. */

@@ -1,11 +1,11 @@
-// What is wrong with a value that may have one of several shapes: the mistakes in the shape that it was meant to have.
+// Finds the mistakes in a value that may have one of several shapes: those in the shape that it was meant to have.
 
 import type { z } from 'zod';
 
-/** Of a union that has no message of its own. */
+/** The message of a union that has none of its own. */
 const ZOD_MESSAGE = 'Invalid input';
 
-/** An issue of the value itself; of a union those of its one member whose kind of value it is, where there is one. */
+/** The issue itself, or the inner issues of a union if exactly one of its members has the value's type. */
 export function issuesWithin(issue: z.core.$ZodIssue): readonly z.core.$ZodIssue[] {
   if (issue.code !== 'invalid_union') return [issue];
   const meant = issue.errors.filter((errors) =>
@@ -13,7 +13,7 @@ export function issuesWithin(issue: z.core.$ZodIssue): readonly z.core.$ZodIssue
   );
   const [only] = meant;
   if (only === undefined || meant.length > 1) return [issue];
-  // What is wrong with the value as a whole a union may say better, which knows its other shapes.
+  // If the value as a whole is wrong, the union's own message is better, since it knows the other shapes.
   const isWhole = only.some(({ code, path }) => path.length === 0 && code !== 'unrecognized_keys');
   if (isWhole && issue.message !== ZOD_MESSAGE) return [issue];
   return only.flatMap((inner) => issuesWithin({ ...inner, path: [...issue.path, ...inner.path] }));

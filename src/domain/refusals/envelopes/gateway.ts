@@ -7,8 +7,7 @@ export interface GatewayEnvelope {
 }
 
 /**
- * For the kinds of spec 7.6 the summary is the spec's own string; other kinds get this envelope on paths without a
- * route.
+ * The kinds of spec 7.6 have the spec's own string as summary. Other kinds get this envelope on paths without a route.
  */
 export function gatewayEnvelope(refusal: RefusalDescription): GatewayEnvelope {
   return { error: refusal.family === 'gateway' ? refusal.summary : refusal.message };

@@ -2,7 +2,7 @@
 
 import type { RefusalDescription } from '../description.ts';
 
-/** Codes by which clients branch. What a request has wrong is one of these, whatever stage finds it. */
+/** The codes that clients branch on. A mistake in a request has one of these codes, whichever stage finds it. */
 const PROVIDER_KEY_CODES = [
   'invalid_request',
   'byok_disabled',
@@ -22,7 +22,7 @@ export function providerKeysEnvelope({ code, status, message }: RefusalDescripti
   return { code: providerKeysCode(code, status), error: message };
 }
 
-/** What concerns neither the request nor a key, such as too many changes at a time, keeps its own code. */
+/** A refusal that concerns neither the request nor a key, such as too many changes at a time, keeps its own code. */
 export function providerKeysCode(code: string, status: number): string {
   if ((PROVIDER_KEY_CODES as readonly string[]).includes(code)) return code;
   if (status === 404) return 'not_found';

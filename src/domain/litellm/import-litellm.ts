@@ -1,5 +1,5 @@
-// Imports LiteLLM's configuration file: its deployments become providers and models of ours, and whatever is not taken
-// over is listed, with its line and the reason.
+// Imports LiteLLM's configuration file: its deployments become providers and models of our file, and everything that is
+// not taken over is listed with its line and the reason.
 
 import { parseWithoutEnvironment } from '../configuration/parse-without-environment.ts';
 import type { PresetName } from '../configuration/presets.ts';
@@ -19,7 +19,7 @@ import { ProviderNames } from './provider-names.ts';
 export interface ImportParams {
   readonly fileName: string;
   readonly nowMs: number;
-  /** What the list of prices calls itself, with its version and date. */
+  /** The name of the list of prices, with its version and date. */
   readonly source: string;
   readonly findListed: (
     provider: { preset: PresetName | null; baseUrl: string | null },
@@ -42,7 +42,7 @@ export function importLitellm(text: string, params: ImportParams): Imported {
   const keys = new KeyVariables(named);
   const first = new Import(file.root, params, keys);
   const conflicts = keys.conflicts();
-  // Which entries rely on a variable of the environment is known once all are read.
+  // Only after all entries are read is it known which of them rely on a variable that another entry's key was given.
   const reading =
     conflicts.length === 0 ? first : new Import(file.root, params, new KeyVariables([...named, ...conflicts]));
   const imported = {
@@ -125,7 +125,7 @@ class Import {
     return [{ id, order: Number.isFinite(order) ? order : 0, model, line: entry.line, named }];
   }
 
-  /** A credential of the list stands for what it says, where the entry says nothing itself. */
+  /** Adds the values of the entry's named credential; the entry's own values override them. */
   private withCredential(params: Field | undefined): Field | undefined {
     const name = textOf(params, 'litellm_credential_name');
     if (params === undefined || name === null) return params;
@@ -214,11 +214,11 @@ class Import {
     const { findListed } = this.params;
     const at = { preset: found.pricedAs, baseUrl: found.baseUrl };
     if (baseModel === null) return findListed(at, found.providerModel);
-    // base_model may have its provider in front.
+    // base_model may begin with its provider.
     return findListed(at, baseModel) ?? findListed(at, baseModel.slice(baseModel.indexOf('/') + 1));
   }
 
-  /** What belongs to a provider: its timeout and headers. */
+  /** The fields that belong to the provider: its timeout and headers. */
   private sharedFields(params: Field, named: string): { fields: Readonly<Record<string, unknown>>; taken: string[] } {
     const seconds = textOf(params, 'timeout') ?? this.usualTimeout();
     const timeoutMs = Math.round(Number(seconds ?? 0) * 1_000);
@@ -299,7 +299,7 @@ class Import {
   }
 }
 
-/** What applying a file with nothing but these would refuse. */
+/** The mistakes that `tollgate apply` would report for a file with only this provider and model. */
 function mistakesOf(provider: ProviderText, model: ModelText): readonly string[] {
   const text = wholeFileText({ intro: [], providers: [provider], models: [model], organization: 'main' });
   const { mistakes } = parseWithoutEnvironment(text, {}, 'later');

@@ -1,22 +1,22 @@
-// The variables of the environment that secrets go into which stand in LiteLLM's file: each has its own.
+// Chooses an environment variable for each secret that LiteLLM's file contains in clear.
 
 export class KeyVariables {
   private readonly variables = new Map<string, string>();
   private readonly taken: Set<string>;
   private readonly implied = new Set<string>();
 
-  /** `named`: the variables that the file names itself, which have other keys. */
+  /** `named`: the variables that the file itself names; they have other contents. */
   constructor(named: Iterable<string>) {
     this.taken = new Set(named);
   }
 
-  /** Of an entry without a key: what the environment has already. */
+  /** The variable of an entry without a key: the usual one, which the environment should have already. */
   usualOf(usual: string): string {
     this.implied.add(usual);
     return usual;
   }
 
-  /** Those of entries without a key that have been given to another key. */
+  /** Variables of entries without a key that were also given to another entry's key. */
   conflicts(): readonly string[] {
     const given = new Set(this.variables.values());
     return [...this.implied].filter((name) => given.has(name));
@@ -34,7 +34,7 @@ export class KeyVariables {
   }
 }
 
-/** A name as the part of a variable's. */
+/** A name in the form of a part of a variable's name. */
 export function variablePart(name: string): string {
   const part = name.toUpperCase().replaceAll(/[^A-Z0-9]+/g, '_');
   return /^[A-Z_]/.test(part) ? part : `P_${part}`;

@@ -1,10 +1,10 @@
-// The accounts of LiteLLM's file with which tokens are obtained in the place of a key: of Google, Entra and AWS.
+// Imports the accounts in LiteLLM's file with which tokens are obtained instead of a key: Google's, Entra's and AWS's.
 
 import type { KeyVariables } from './key-variables.ts';
 import { type Field, fieldOf, isReference, textOf, withReference } from './litellm-file.ts';
 
 export interface ImportedAccount {
-  /** Of the provider, in the words of the file. */
+  /** Fields of the provider, in the terms of our file. */
   readonly fields: Readonly<Record<string, unknown>>;
   readonly taken: readonly string[];
   readonly notes: readonly string[];
@@ -17,7 +17,7 @@ interface Entry {
 
 const GOOGLE_VARIABLE = 'GOOGLE_CREDENTIALS';
 
-/** LiteLLM takes the key's JSON, the path of its file, or what the machine has. */
+/** LiteLLM accepts the key's JSON, the path of its file, or the machine's own account. */
 export function googleAccount({ params, keys }: Entry): ImportedAccount {
   const written = textOf(params, 'vertex_credentials') ?? mappingText(fieldOf(params, 'vertex_credentials'));
   const isNamed = written !== null && isReference(written);
@@ -31,7 +31,9 @@ export function googleAccount({ params, keys }: Entry): ImportedAccount {
   };
 }
 
-/** The key's JSON can stand in the file as a mapping. */
+/**
+ * The key's JSON may be written in the file as a mapping. The result identifies the key; it is not written anywhere.
+ */
 function mappingText(field: Field | undefined): string | null {
   return field === undefined ? null : JSON.stringify(field.fields.map(({ name, text }) => [name, text]));
 }
@@ -71,7 +73,7 @@ export function awsAccount(entry: Entry, region: string): ImportedAccount | null
   };
 }
 
-/** A secret that stands in the file is not copied into another one. */
+/** A secret in LiteLLM's file is not copied into ours: the result refers to a variable for it. */
 function secretOf(
   { params, keys }: Entry,
   name: string,

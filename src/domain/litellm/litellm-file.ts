@@ -1,4 +1,4 @@
-// Reads LiteLLM's configuration file as plain values together with their lines and the exact text of their numbers.
+// Reads LiteLLM's configuration file into plain values, with their lines and the exact text of numbers.
 
 import {
   type Alias,
@@ -19,14 +19,14 @@ import type { ImportNote } from './litellm-notes.ts';
 export interface Field {
   readonly name: string;
   readonly line: number;
-  /** Of a mapping or list: true. */
+  /** For a mapping or list: true. */
   readonly value: unknown;
-  /** A number as it is written: 0.000420, 3e-06. Of a mapping or list: empty. */
+  /** A scalar as it is written, such as 0.000420 or 3e-06. Empty for a mapping or list. */
   readonly text: string;
-  /** Of a mapping. */
+  /** The fields of a mapping. */
   readonly fields: readonly Field[];
   readonly isList: boolean;
-  /** Of a list. */
+  /** The items of a list. */
   readonly items: readonly Field[];
 }
 
@@ -34,11 +34,11 @@ export type ReadFile =
   | { readonly ok: true; readonly root: Field; readonly notes: readonly ImportNote[] }
   | { readonly ok: false; readonly error: string };
 
-/** Anchors within anchors can stand for more than any memory has. */
+/** Anchors within anchors can expand to more than fits into memory. */
 const FIELDS_MAX = 1_000_000;
 
 export function readLitellmFile(text: string, fileName: string): ReadFile {
-  // LiteLLM takes a key that stands twice.
+  // LiteLLM accepts a key that occurs twice.
   const { document, lines, mistakes: broken } = openYaml(text, { uniqueKeys: false });
   const lineOf = (node: Node | null): number => lines.linePos(node?.range?.[0] ?? 0).line;
   const [first] = broken;
@@ -83,7 +83,7 @@ class Reading {
     return { name, line, value, text, fields, isList: isSeq(node), items };
   }
 
-  /** Its own fields, then those that are merged into it (`<<`) and that it has not itself. */
+  /** The mapping's own fields, then merged fields (`<<`) that it does not have itself. */
   private fieldsOf(map: YAMLMap): readonly Field[] {
     const own = new Map<string, Field>();
     const merged: Field[] = [];
@@ -96,7 +96,7 @@ class Reading {
     return [...own.values()];
   }
 
-  /** Of several mappings the first goes before. */
+  /** If several mappings are merged, the first has priority. */
   private mergedFields(found: Node | null): readonly Field[] {
     const node = this.resolve(found);
     const maps = isSeq(node) ? node.items.map((item) => this.resolve(item as Node)) : [node];
@@ -128,7 +128,7 @@ function nameOf({ key }: Pair): string {
   return isScalar(key) ? String(key.value) : '';
 }
 
-/** As YAML 1.1 has it, which LiteLLM reads. */
+/** Merge keys are those of YAML 1.1, which LiteLLM reads. */
 function isMerge({ key }: Pair): boolean {
   return isScalar(key) && key.value === '<<' && key.type === 'PLAIN';
 }
@@ -137,7 +137,7 @@ export function fieldOf(parent: Field | undefined, name: string): Field | undefi
   return parent?.fields.find((field) => field.name === name && field.value !== null);
 }
 
-/** Text that is not empty, a number or a boolean as it is written. */
+/** A non-empty text, or a number or boolean as it is written; null: there is none. */
 export function textOf(parent: Field | undefined, name: string): string | null {
   const field = fieldOf(parent, name);
   if (field === undefined) return null;
@@ -147,13 +147,13 @@ export function textOf(parent: Field | undefined, name: string): string | null {
 
 const REFERENCE = /^os\.environ\/([A-Za-z_][A-Za-z0-9_]*)$/;
 
-/** `os.environ/K` in the notation of our files; anything else as it is. */
+/** Converts `os.environ/K` to the notation of our files; any other text stays as it is. */
 export function withReference(text: string): string {
   const name = REFERENCE.exec(text)?.[1];
   return name === undefined ? text : `\${${name}}`;
 }
 
-/** The variables that are named anywhere in a file. */
+/** The variables that the file names anywhere. */
 export function namedVariables(text: string): readonly string[] {
   return [...text.matchAll(/os\.environ\/([A-Za-z_][A-Za-z0-9_]*)/g)].map(([, name = '']) => name);
 }

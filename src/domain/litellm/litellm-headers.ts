@@ -1,4 +1,4 @@
-// The headers of an entry in LiteLLM's file that its provider is sent, without the credentials that stand in them.
+// Imports the headers that an entry of LiteLLM's file sends to its provider, without copying the credentials in them.
 
 import { requestFields } from '../configuration/schema/request-settings.ts';
 import { type KeyVariables, variablePart } from './key-variables.ts';
@@ -9,7 +9,7 @@ export interface ImportedHeaders {
   readonly notes: readonly { readonly field: Field; readonly why: string }[];
 }
 
-/** What a provider's key is sent in. */
+/** Headers in which a provider's key is sent. */
 const KEY_HEADERS = /^(authorization|cookie|x-api-key|api-key|proxy-authorization)$/i;
 const CREDENTIAL_NAME = /auth|key|token|secret|cookie|password|credential/i;
 const CREDENTIAL_VALUE =
@@ -17,9 +17,9 @@ const CREDENTIAL_VALUE =
 const RANDOM = [
   // Letters and digits mixed. Names with versions and dates (context-1m-2025-08-07) have fewer in a row.
   /(?=[a-z]*\d)(?=\d*[a-z])[a-z\d]{16,}/i,
-  // As a UUID has them.
+  // Groups like a UUID's.
   /(?:(?=[a-z]*\d)[a-z\d]{4,}-){3,}[a-z\d]{4,}/i,
-  // In base64.
+  // Base64.
   /(?=\S*[a-z])(?=\S*[A-Z])(?=\S*\d)(?=\S*[_+/=])[A-Za-z\d_\-+/=]{20,}/,
 ];
 const ADDRESS_WITH_USER = /:\/\/[^/\s]*@/;
@@ -48,7 +48,7 @@ function isLikeCredential(text: string): boolean {
   return [CREDENTIAL_VALUE, ...RANDOM, ADDRESS_WITH_USER].some((pattern) => pattern.test(text));
 }
 
-/** What a provider of ours may not be given. */
+/** Why our providers may not have this header; null: they may. */
 function problemOf({ name, text }: Field): string | null {
   const checked = requestFields.headers.safeParse({ [name]: withReference(text) });
   const [issue] = checked.error?.issues ?? [];

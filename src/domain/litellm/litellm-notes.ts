@@ -1,9 +1,9 @@
-// What LiteLLM's file says and Tollgate's does not: each in one line, with the reason and what to do instead.
+// The reasons why fields of LiteLLM's file are not taken over, and what to do instead.
 
-/** A line of LiteLLM's file that is not taken over, or not quite. */
+/** A field of LiteLLM's file that is not taken over, or not exactly. */
 export interface ImportNote {
   readonly line: number;
-  /** Where it stands: `router_settings.num_retries`. */
+  /** Its place, such as `router_settings.num_retries`. */
   readonly what: string;
   readonly why: string;
 }
@@ -19,7 +19,7 @@ const BUDGETS = 'budgets are limits of an organization, team, member or key (lim
 const STRATEGY = 'the first deployment is preferred, the others follow when it fails or cools down';
 const CONVERSION = 'requests are relayed in the API that the client speaks: none is converted';
 
-/** By the name of the field, wherever it stands. */
+/** By the name of the field, wherever it occurs. */
 const REASONS: Readonly<Record<string, string>> = {
   master_key: 'ADMIN_TOKEN of the environment administers; clients have keys of an organization',
   database_url: DATABASE,

@@ -1,4 +1,4 @@
-// Takes the costs of a LiteLLM entry over: decimal text times a million, so that no digit is lost.
+// Imports the costs of a LiteLLM entry: the decimal text times a million, so that no digit is lost.
 
 import { scaleDecimal } from '../list-prices/decimal-text.ts';
 import type { PriceWords } from '../list-prices/listed-price.ts';
@@ -74,8 +74,8 @@ function entryOf<Key>(map: Map<Key, Record<string, string>>, key: Key): Record<s
 }
 
 /**
- * LiteLLM's are for more than so many thousand tokens, each rate by itself. Ours are the rates from there on, so each
- * has what the ones below it said.
+ * In LiteLLM's file each rate has its own tiers, for more than so many thousand tokens. A tier of ours has all rates
+ * from its size on, so it also gets the rates of the tiers below it.
  */
 function tierWords(tiers: ReadonlyMap<number, Record<string, string>>): PriceWords {
   if (tiers.size === 0) return {};

@@ -1,4 +1,4 @@
-// Which provider a deployment of LiteLLM's file is at, in the words of our file.
+// Finds the provider of a deployment in LiteLLM's file, in the terms of our file.
 
 import { expandPreset } from '../configuration/expand-preset.ts';
 import { PRESETS, type Preset, type PresetName } from '../configuration/presets.ts';
@@ -7,18 +7,18 @@ import { awsAccount, entraAccount, googleAccount } from './litellm-accounts.ts';
 import { type Field, isReference, textOf, withReference } from './litellm-file.ts';
 
 export interface ImportedProvider {
-  /** What its id is made from. */
+  /** The name from which the provider's id is made. */
   readonly name: string;
   readonly preset: PresetName | null;
   readonly baseUrl: string | null;
-  /** Whose prices are listed for it; null: it is found by its address. */
+  /** The preset by which its listed prices are found; null: they are found by its address. */
   readonly pricedAs: PresetName | null;
-  /** In the words of the file, without `id`. */
+  /** The provider's fields in the terms of our file, without `id`. */
   readonly fields: Readonly<Record<string, unknown>>;
   readonly providerModel: string;
-  /** The names of the parameters that are in it. */
+  /** The names of the parameters that were taken over. */
   readonly taken: readonly string[];
-  /** What the reader has to know. */
+  /** What the user has to know. */
   readonly notes: readonly string[];
 }
 
@@ -47,13 +47,13 @@ const PREFIXES: Readonly<Record<string, PresetName>> = {
   hosted_vllm: 'vllm',
   vllm: 'vllm',
 };
-/** LiteLLM knows these models without a prefix. */
+/** Models that LiteLLM accepts without a provider prefix. */
 const BARE: readonly (readonly [RegExp, string])[] = [
   [/^(gpt-|chatgpt-|o\d|text-embedding-|dall-e|ft:)/, 'openai'],
   [/^claude-/, 'anthropic'],
   [/^command-/, 'cohere_chat'],
 ];
-/** What is no API of ours at whatever address. */
+/** Providers whose API is none of ours, at whatever address. */
 const ELSEWHERE =
   /^(vertex_ai_|sagemaker|text-completion-|auto_router|huggingface|replicate|watsonx|azure_ai|databricks)/;
 
@@ -125,7 +125,7 @@ function variantNotes(name: PresetName, model: string): readonly string[] {
   return [`"${model}" is a variant that OpenRouter chooses by: it may cost otherwise tomorrow, so look at its price`];
 }
 
-/** Any address that speaks chat completions. */
+/** A provider at any address that has chat completions. */
 function writtenOut(
   entry: Entry,
   { prefix, model, base }: { readonly prefix: string; readonly model: string; readonly base: string },
@@ -147,7 +147,7 @@ function writtenOut(
 }
 
 const AZURE_RESOURCE = /^https:\/\/([a-z0-9-]+)\.openai\.azure\.com\/?$/i;
-/** Versions of the API without dates need no deployment in the path. */
+/** API versions with a date need the deployment in the path; others do not. */
 const DATED = /^\d{4}-\d{2}-\d{2}/;
 
 function azure(entry: Entry, model: string, base: string | null): FoundProvider {
@@ -170,7 +170,7 @@ function azure(entry: Entry, model: string, base: string | null): FoundProvider 
     const values = { resource, ...(isClassic && versionText !== null ? { api_version: versionText } : {}) };
     return { ...common, preset: name, baseUrl: null, fields: { preset: name, with: values, ...key.fields } };
   }
-  // Its address is not that of a resource, so the preset is written out around it.
+  // The address is not a resource's, so the preset's settings are written out for this address.
   const expanded = expandPreset(name, { resource: 'x' });
   const { base_url: usual, query, auth, ...fields } = (expanded.ok ? expanded.provider : {}) as Record<string, unknown>;
   const path = new URL(String(usual)).pathname.replace(/^\/$/, '');
@@ -181,7 +181,7 @@ function azure(entry: Entry, model: string, base: string | null): FoundProvider 
     baseUrl: withReference(base),
     fields: {
       base_url: withReference(trimmed(base)) + path,
-      // A token is a bearer.
+      // A token is sent as a bearer token, which is the default.
       ...(account === null ? { auth } : {}),
       ...fields,
       ...(ownQuery === undefined ? {} : { query: ownQuery }),
@@ -227,7 +227,7 @@ function vertex(entry: Entry, model: string): ImportedProvider {
     pricedAs: name,
     baseUrl: null,
     fields: { preset: name, with: values, ...account.fields },
-    // Its publisher stands in front, which for LiteLLM is Google where none does.
+    // Vertex needs the publisher before the model's name; LiteLLM assumes Google if there is none.
     providerModel: isClaude || model.includes('/') ? model : `google/${model}`,
     taken: ['model', 'custom_llm_provider', 'vertex_project', 'vertex_location', ...account.taken],
     notes: [
@@ -237,7 +237,7 @@ function vertex(entry: Entry, model: string): ImportedProvider {
   };
 }
 
-/** A secret that stands in the file is not copied into another one. */
+/** A secret in LiteLLM's file is not copied into ours: the result refers to a variable for it. */
 function keyOf(
   { params, keys }: Entry,
   usual: string,
@@ -258,7 +258,7 @@ function trimmed(address: string): string {
   return address.replace(/\/+$/, '');
 }
 
-/** llm.acme.test is "acme", an address is "local". */
+/** llm.acme.test becomes "acme"; an IP address becomes "local". */
 function nameOfHost(host: string): string {
   if (host === '' || /^[\d.:[\]]+$/.test(host) || host === 'localhost') return 'local';
   return host.split('.').at(-2) ?? host;

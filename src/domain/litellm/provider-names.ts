@@ -1,4 +1,4 @@
-// Gives imported providers their ids: the same settings are the same provider.
+// Gives imported providers their ids. Entries with equal settings share one provider.
 
 import type { ProviderText } from '../configuration-text/entry-text.ts';
 
@@ -7,7 +7,7 @@ export class ProviderNames {
   private readonly bySettings = new Map<string, ProviderText>();
   private readonly ids = new Set<string>();
 
-  /** The one that has these settings, or one that can be added; `name` is what its id is made from. */
+  /** The provider with these settings, or a new one that can be added, with an id made from `name`. */
   find(name: string, fields: ProviderText['fields']): ProviderText {
     const present = this.bySettings.get(JSON.stringify(fields));
     if (present !== undefined) return present;

@@ -1,5 +1,5 @@
-// The text of a configuration file as people wrote it, changed in place: whatever a change is not about stays as it is,
-// comments and spaces included.
+// Changes the text of a configuration file in place: everything that a change does not concern stays as people wrote
+// it, comments and spaces included.
 
 import {
   type Document,
@@ -41,13 +41,13 @@ interface ReadText {
 
 export class ConfigurationText {
   readonly text: string;
-  /** The values, with `${NAME}` as it is written. */
+  /** The parsed values; `${NAME}` stays as it is written. */
   readonly values: Readonly<Record<string, unknown>>;
   private readonly document: Document;
   private readonly lines: LineCounter;
 
   private readonly targets: Aliases['targets'];
-  /** What an alias stands for, so that it stands in several places. */
+  /** The nodes that an alias refers to: each stands for several places. */
   private readonly shared: ReadonlySet<Node>;
 
   private constructor(text: string, { values, document, lines, targets }: ReadText) {
@@ -61,7 +61,7 @@ export class ConfigurationText {
 
   /** `fileName` is what the errors call the file. */
   static open(text: string, fileName: string): OpenedText {
-    // Placeholders are as long as what they stand for, so that offsets are those of the text.
+    // A placeholder is as long as the `${NAME}` that it replaces, so offsets are those of the text.
     const { document, lines, mistakes } = openYaml(referencesToPlaceholders(text));
     const print = ({ offset, message }: YamlMistake): string => `${fileName}:${lines.linePos(offset).line}: ${message}`;
     if (mistakes.length > 0) return { ok: false, errors: mistakes.map(print) };
@@ -83,7 +83,7 @@ export class ConfigurationText {
     return this.nodesTo(place).some((node) => this.isSharedNode(node));
   }
 
-  /** Whether something within it is shared with other places. */
+  /** Whether something within the place is shared with other places. */
   holdsShared(place: Place): boolean {
     const node = this.nodeAt(place);
     let found = false;
@@ -96,7 +96,7 @@ export class ConfigurationText {
     return found;
   }
 
-  /** Adds an entry at the end of a list, which is made where it is not there. `write` is told the indentation. */
+  /** Adds an entry at the end of a list and creates the list if it does not exist. `write` gets the indentation. */
   addTo(place: Place, write: (indent: string) => readonly string[]): string {
     const list = this.nodeAt(place);
     if (isSeq(list) && !list.flow && list.items.length > 0) return this.addBehind(list, write);
@@ -113,19 +113,19 @@ export class ConfigurationText {
       const behind = this.text.length;
       return this.splice([{ from: behind, until: behind, text: `${start}${name}:\n${entry}\n` }]);
     }
-    // `models:` with nothing behind it.
+    // The file has `models:` with nothing after it.
     const keyEnd = (pair.key as Node).range?.[1] ?? 0;
     const lineEnd = this.endOfLine(keyEnd);
     return this.splice([{ from: lineEnd, until: lineEnd, text: `\n${entry}` }]);
   }
 
-  /** Exchanges a value for another one, as far as possible without touching what stays in it. */
+  /** Replaces a value, leaving parts that do not change untouched if possible. */
   replace(place: Place, value: unknown): string {
     const node = this.nodeAt(place);
     return this.splice(node === undefined ? this.insertion(place, value) : this.changes(node, value));
   }
 
-  /** Replaces the first match behind a place's beginning and before another's. */
+  /** Replaces the first match between the beginnings of two places. */
   replaceText(between: readonly [Place, Place], pattern: RegExp, by: string): string {
     const [from, until] = between.map((place) => this.nodeAt(place)?.range?.[0]);
     if (from === undefined || until === undefined) return this.text;
@@ -136,7 +136,7 @@ export class ConfigurationText {
     return isAlias(node) || this.shared.has(node);
   }
 
-  /** The nodes on the way to a place, itself included, each as it is written; fewer where the place is not there. */
+  /** The nodes on the path to a place, including its own, aliases unresolved. Fewer if the place does not exist. */
   private nodesTo(place: Place): readonly Node[] {
     const way = this.document.contents === null ? [] : [this.document.contents as Node];
     for (const step of place) {
@@ -154,7 +154,7 @@ export class ConfigurationText {
   }
 
   private addBehind(list: YAMLSeq, write: (indent: string) => readonly string[]): string {
-    // It begins with its first dash.
+    // The range of a list begins with its first dash.
     const indent = ' '.repeat(this.lines.linePos(list.range?.[0] ?? 0).col - 1);
     const at = this.endOfLine((list.items.at(-1) as Node).range?.[1] ?? this.text.length);
     return this.splice([{ from: at, until: at, text: `\n${write(indent).join('\n')}` }]);
@@ -167,7 +167,7 @@ export class ConfigurationText {
     return this.splice([{ from: at, until: at, text: last === undefined ? text : `, ${text}` }]);
   }
 
-  /** Of a value that is not there yet: behind the last of its mapping. */
+  /** The insertion of a new value after the last entry of its mapping. */
   private insertion(place: Place, value: unknown): Splice[] {
     const map = this.nodeAt(place.slice(0, -1));
     if (!isMap(map)) throw new Error(`${place.join('.')} has no place`);
@@ -188,7 +188,7 @@ export class ConfigurationText {
     return { from: at, until: at, text: texts.map((text) => indent + text).join('') };
   }
 
-  /** What has to change in a node so that it has a value. */
+  /** The splices that give a node a value. */
   private changes(node: Node, value: unknown): Splice[] {
     if (isScalar(node) && (typeof value !== 'object' || value === null)) {
       return node.value === value ? [] : [this.exchange(node, value)];
@@ -215,7 +215,7 @@ export class ConfigurationText {
     return { from, until, text: flowText(value) };
   }
 
-  /** Where the line ends that a value ends on. A value that ends its line has the line's end within it. */
+  /** The end of the line on which a value ends. The range of a value at the end of its line includes the line's end. */
   private endOfLine(offset: number): number {
     const found = this.text[offset - 1] === '\n' ? offset - 1 : this.text.indexOf('\n', offset);
     const end = found === -1 ? this.text.length : found;

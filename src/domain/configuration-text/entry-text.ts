@@ -1,4 +1,4 @@
-// Writes providers and models as text of a configuration file, each with the comments that a reader of it wants.
+// Writes providers and models as text of a configuration file, with comments for its readers.
 
 import type { PriceWords } from '../list-prices/listed-price.ts';
 import type { ApiName, ModelKind } from '../models/apis.ts';
@@ -9,7 +9,7 @@ export interface DeploymentText {
   /** The provider's own name of the model. */
   readonly providerModel: string;
   readonly apis: readonly ApiName[];
-  /** One, or several of which the last that is valid counts; none: it has no price. */
+  /** One price, or several of which the last valid one counts. Empty: the deployment has no price. */
   readonly prices: readonly PriceWords[];
   /** Where the price is from. */
   readonly source: string | null;
@@ -27,7 +27,7 @@ export interface ModelText {
 
 export interface ProviderText {
   readonly id: string;
-  /** In the words of the file, in their order, `id` left out. */
+  /** In the terms and the order of the file, without `id`. */
   readonly fields: Readonly<Record<string, unknown>>;
 }
 

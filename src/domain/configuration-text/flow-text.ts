@@ -1,6 +1,6 @@
-// Writes values as YAML on one line, in the manner of the configuration files in the documentation.
+// Writes values as YAML on one line, in the style of the configuration files in the documentation.
 
-/** Words that YAML reads as something else than text. */
+/** Words that YAML does not read as text. */
 const NO_TEXT = /^(?:true|false|null|yes|no|on|off|y|n|~)$/i;
 const PLAIN = /^[A-Za-z][A-Za-z0-9._/+-]*(?: [A-Za-z0-9(][A-Za-z0-9._/+()-]*)*$/;
 
@@ -16,7 +16,7 @@ function isPlain(text: string): boolean {
   return PLAIN.test(text) && !NO_TEXT.test(text);
 }
 
-/** Text of one line in a comment. */
+/** The text on one line, for a comment. */
 export function commentText(text: string): string {
   return text.replaceAll(/\s+/g, ' ').trim();
 }

@@ -1,4 +1,4 @@
-// Plans a model's entry in a configuration file, from the list of prices and from what its provider says of it.
+// Plans a model's entry in a configuration file, from the list of prices and from what its provider reports about it.
 
 import { PRESETS, type Preset, type PresetName } from '../configuration/presets.ts';
 import type { ListedModel } from '../list-prices/listed-model.ts';
@@ -6,7 +6,7 @@ import { type PriceWords, writeListedPrices } from '../list-prices/listed-price.
 import { APIS, type ApiName, type ModelKind } from '../models/apis.ts';
 import type { DeploymentText, ModelText } from './entry-text.ts';
 
-/** A provider as the file has it. */
+/** A provider in the file. */
 export interface PlannedProvider {
   readonly id: string;
   readonly preset: PresetName | null;
@@ -25,7 +25,7 @@ export interface ModelParams {
   /** null: the list does not have it. */
   readonly listed: ListedModel | null;
   readonly limits: ModelLimits;
-  /** What the list calls itself, with its version and date. */
+  /** The name of the list, with its version and date. */
   readonly source: string;
   readonly nowMs: number;
 }
@@ -36,14 +36,16 @@ export interface PlannedModel {
   readonly notes: readonly string[];
 }
 
-/** Names of models that make or read something else than text, on APIs that are not served or priced by tokens. */
+/**
+ * Matches names of models that make or read something other than text, on APIs that are not served or priced by tokens.
+ */
 const NO_TEXT = /(?:^|[/.-])(?:gpt-image|dall-e|imagen|tts|whisper|transcribe|realtime|moderation|sora|veo|rerank)/i;
 
 export function isForText(model: string): boolean {
   return !NO_TEXT.test(model);
 }
 
-/** Without a preset a provider is taken for one that speaks the API that nearly all do. */
+/** A provider without a preset is assumed to have the APIs that nearly all providers have. */
 const USUAL_APIS: readonly ApiName[] = ['chat_completions', 'embeddings'];
 const SONAR_ENDED =
   'Perplexity announced the end of its chat completions for 27 September 2026; its agents have names with a company, ' +
@@ -87,7 +89,7 @@ export function planModel(params: ModelParams): PlannedModel {
   };
 }
 
-/** Vectors and typed answers are not paid for by the token. */
+/** Vectors and typed answers are not priced by token. */
 function withoutOutput(price: PriceWords): PriceWords {
   const { output: _, ...ofInput } = price;
   return ofInput;
@@ -104,7 +106,7 @@ function servedBy(preset: PresetName | null): readonly ApiName[] {
   return preset === null ? USUAL_APIS : PRESETS[preset].serves;
 }
 
-/** It runs on machines of one's own: nobody is paid for tokens. */
+/** Whether the provider runs on the operator's own machines, so that nobody is paid for tokens. */
 export function isKeyless(preset: PresetName | null): boolean {
   const found: Preset | null = preset === null ? null : PRESETS[preset];
   return found !== null && found.keyVariable === null && found.provider['auth'] === 'none';
@@ -116,7 +118,7 @@ function kindOf(model: string, serves: readonly ApiName[], listed: ModelKind | n
   return listed ?? 'text';
 }
 
-/** Where a provider has several companies' models, an API is not for all of them. */
+/** If a provider has models of several companies, not every API serves all of them. */
 function apisOf(preset: PresetName | null, model: string, serves: readonly ApiName[]): readonly ApiName[] {
   if (preset === 'bedrock' || preset === 'bedrock-mantle') {
     if (/(^|\.)anthropic\./.test(model)) return ['messages'];

@@ -1,4 +1,4 @@
-// Writes a whole configuration file: providers, models and an organization with a key, with what a reader has to know.
+// Writes a whole configuration file: providers, models and an organization with a key, with explaining comments.
 
 import { type ModelText, modelLines, type ProviderText, providerLines } from './entry-text.ts';
 import { commentText } from './flow-text.ts';
@@ -28,12 +28,12 @@ export function wholeFileText({ intro, providers, models, organization }: WholeF
     `${intro.map((line) => (line === '' ? '#' : `# ${commentText(line)}`)).join('\n')}\n`,
     section(
       'providers',
-      'Who is called. ${NAME} is that variable of the environment: no secret has to be in this file.',
+      'The providers that are called. ${NAME} is that environment variable: no secret has to be in this file.',
       providers.flatMap((provider) => providerLines(provider, '  ')),
     ),
     section(
       'models',
-      'What clients can ask for, and who serves it. Prices are USD for a million tokens.',
+      'The models that clients can ask for, and who serves them. Prices are USD for a million tokens.',
       models.flatMap((model) => modelLines(model, '  ')),
     ),
     ORGANIZATION(organization),

@@ -1,11 +1,11 @@
-// What the worker task check-file is given, and what it makes of a file.
+// The input of the worker task check-file.
 
 import type { BegunFlag } from '../../platform/begun-flag.ts';
 import type { StoredNames } from './check-references.ts';
 
 export interface FileCheck {
   readonly text: string;
-  /** Of those that the file names. */
+  /** Values of the variables that the file names. */
   readonly variables: Readonly<Record<string, string>>;
 }
 

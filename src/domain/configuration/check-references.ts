@@ -17,7 +17,7 @@ import {
 } from './file-entries.ts';
 import type { Problem } from './problem.ts';
 
-/** What an installation has already, so that a file need not mention it. */
+/** Names that an installation has already, so that a file need not contain them. */
 export interface StoredNames {
   readonly providers: readonly string[];
   /** By id and by alias. */
@@ -89,7 +89,7 @@ export function checkReferences(root: unknown, stored: StoredNames): Problem[] {
   ];
 }
 
-/** The names of the file, and those that are stored. */
+/** The names in the file and the stored names. */
 function known(names: readonly Named[], stored: readonly string[] = []): readonly Named[] {
   return [...names, ...stored.map((name) => ({ name, place: [] }))];
 }
@@ -106,7 +106,7 @@ function policyModelsOf(model: Entry): [string, PolicyModel][] {
   return [...texts([model], 'id'), ...items(model, 'aliases')].map(({ name }) => [name, found]);
 }
 
-/** The policy that an organization routes by: the platform's default where it names none. */
+/** The policy that an organization routes by; the platform's default if it names none. */
 function policyOf(organization: Entry): Named[] {
   return entry(organization, 'auto_routing').flatMap((routing) =>
     routing.fields['policy'] === undefined
@@ -134,7 +134,7 @@ function billedBy(policy: Entry, organizations: readonly Entry[]): string[] {
   return texts(users, 'slug').map(({ name: slug }) => slug);
 }
 
-/** Only of an organization that is not there yet the file has to say whether it is billed. */
+/** Only for a new organization, the file has to say whether it is billed. */
 function checkBilling({ fields, place }: Entry, stored: StoredOrganization | undefined): Problem[] {
   if (fields['billing'] !== undefined || stored !== undefined) return [];
   return [{ place: [...place, 'billing'], message: 'is missing', isDangling: true }];

@@ -2,6 +2,7 @@
 
 import type { GuardrailDefinition } from '../guardrails/policy-definition.ts';
 import type { Role } from '../identity/roles.ts';
+import type { PriceWords } from '../list-prices/listed-price.ts';
 import type { Model, ServedBy } from '../models/catalog.ts';
 import type { Price } from '../models/price.ts';
 import type { Provider } from '../models/provider.ts';
@@ -25,32 +26,35 @@ export interface Configuration {
   readonly organizations: readonly ConfiguredOrganization[];
 }
 
-/** What the file says of a provider's requests stays in its words: they are stored, compared and shown. */
+/**
+ * A provider in the file. The settings of its requests stay as written, since they are stored, compared and shown in
+ * that form.
+ */
 export interface ConfiguredProvider extends Omit<Provider, 'requests'> {
-  /** null: they are the usual ones. */
+  /** null: requests have no settings. */
   readonly requests: RequestFields | null;
-  /** What tokens are obtained with, as JSON; null: it is not said. Absent: the provider takes a key. */
+  /** The secret by which tokens are obtained, as JSON; null: the file has none. Absent: the provider takes a key. */
   readonly tokenSecret?: string | null;
 }
 
-/** `apiKey` null: the key that is stored stays. */
+/** `apiKey` null: the stored key stays. */
 export type ProviderChange = Omit<ConfiguredProvider, 'apiKey'> & { readonly apiKey: string | null };
 
 export interface ConfiguredModel extends Omit<Model, 'active' | 'createdAtMs' | 'servedBy'> {
-  /** null: the file does not say, so that it stays as it is; a new model is active. */
+  /** null: the file does not say. An existing model then stays as it is; a new one is active. */
   readonly active: boolean | null;
   readonly servedBy: readonly ConfiguredDeployment[];
 }
 
 export interface ConfiguredDeployment extends Omit<ServedBy, 'provider' | 'price' | 'prices'> {
-  /** By its id. */
+  /** The provider's id. */
   readonly provider: string;
   readonly price: ConfiguredPrice | null;
-  /** Those behind it, where there are several of which the last that is valid counts. */
+  /** The prices after `price`, if there are several; the last valid one counts. */
   readonly furtherPrices?: readonly ConfiguredPrice[];
 }
 
-/** A deployment's price, which has no version before it is in the catalog. */
+/** A deployment's price. It has no version until it is in the catalog. */
 export type ConfiguredPrice = Omit<Price, 'version'>;
 
 export interface ConfiguredRoutingPolicy {
@@ -67,13 +71,13 @@ export interface ConfiguredGuardrail {
 /** Names of the policies that the platform assigns; keys by their names. */
 export interface ConfiguredAssignments {
   readonly onUnavailable: 'refuse' | 'pass' | null;
-  /** null: those of the organization as a whole stay as they are. */
+  /** null: the assignments to the organization as a whole stay as they are. */
   readonly policies: readonly string[] | null;
   readonly teams: Readonly<Record<string, readonly string[]>>;
   readonly keys: Readonly<Record<string, readonly string[]>>;
 }
 
-/** null: the file says nothing about it, so that it stays as it is. */
+/** An organization in the file. null in a field: the file does not say, and the setting stays as it is. */
 export interface ConfiguredOrganization {
   readonly slug: string;
   readonly displayName: string | null;
@@ -87,15 +91,12 @@ export interface ConfiguredOrganization {
   readonly keys: readonly ConfiguredKey[] | null;
   readonly webhook: ConfiguredWebhook | null;
   readonly guardrails: ConfiguredAssignments | null;
-  /** What is granted and chosen for own provider keys; only what the file says. */
+  /** The platform's grant and the organization's choices for own provider keys; only settings that the file has. */
   readonly byok: Partial<ByokSettings> | null;
   readonly ownKeys: readonly ConfiguredOwnKey[] | null;
-  /** What models cost the organization at its own providers, by public id. */
+  /** Prices of models at the organization's own providers, by public id. */
   readonly ownPrices: Readonly<Record<string, PriceWords>> | null;
 }
-
-/** A price in the words of the file, found good. */
-export type PriceWords = Readonly<Record<string, unknown>>;
 
 /** An organization's own provider key. It is stored without asking its provider. */
 export interface ConfiguredOwnKey extends KeyAddress {

@@ -1,20 +1,20 @@
-// The difference between two states of what a configuration file can set, and how it is printed.
+// Finds and prints the differences between two states of everything that a configuration file can set.
 
-/** What gateways hold in memory as the catalog. */
+/** The kinds of entries that gateways hold in memory as the catalog. */
 export type CatalogKind = 'provider' | 'model' | 'routing_policy';
 export type ConfiguredKind = CatalogKind | 'guardrail_policy' | 'organization';
 
-/** One provider, model, policy or organization in the words of the configuration file, without any secret. */
+/** One provider, model, policy or organization in the terms of the configuration file, without any secret. */
 export interface ConfiguredState {
   readonly kind: ConfiguredKind;
   readonly id: string;
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
-/** A provider, model or policy that is stored. */
+/** A stored provider, model or policy. */
 export interface CatalogState extends ConfiguredState {
   readonly kind: CatalogKind;
-  /** Grows with every change. */
+  /** It grows with every change. */
   readonly version: number;
 }
 
@@ -49,7 +49,7 @@ function nameOf({ kind, id }: Pick<ConfiguredState, 'kind' | 'id'>): string {
   return `${kind} ${id}`;
 }
 
-/** One line that names what differs, and one for each of its fields that does. */
+/** One line that names the entry, and one line for each field that differs. */
 export function describeDifference({ kind, id, before, after }: Difference): readonly string[] {
   const sign = before === null ? '+' : after === null ? '-' : '~';
   const head = `${sign} ${kind.replace('_', ' ')} ${id}`;

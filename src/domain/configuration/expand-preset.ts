@@ -1,4 +1,4 @@
-// Writes a preset out: what `preset` and `with` of a provider stand for, in the words of the configuration file.
+// Expands a provider's `preset` and `with` to the settings that they stand for, in the terms of the configuration file.
 
 import { PRESET_NAMES, PRESETS, type Preset, type PresetName } from './presets.ts';
 
@@ -6,7 +6,7 @@ export type ExpandedPreset =
   | { readonly ok: true; readonly provider: Readonly<Record<string, unknown>> }
   | { readonly ok: false; readonly at: 'preset' | 'with'; readonly message: string };
 
-/** Part of an address: nothing that could end a name or begin another part of it. */
+/** A value becomes part of an address, so no character may end a host name or begin another part of the address. */
 const VALUE = /^[A-Za-z0-9][A-Za-z0-9._-]{0,252}(?::[0-9]{1,5})?$/;
 const TEMPLATE = /\{([a-z_]+)\}/g;
 
@@ -37,7 +37,7 @@ function unknownParameter(name: string, strange: string, parameters: Readonly<Re
     : `says ${strange}, and preset ${name} takes ${known.join(' and ')}`;
 }
 
-/** `{model}` and `{path}` are not filled in before a request has them. */
+/** `{model}` and `{path}` stay: each request fills them in. */
 function fill(text: string, values: Readonly<Record<string, string>>): string {
   return text.replace(TEMPLATE, (whole, name: string) => values[name] ?? whole);
 }

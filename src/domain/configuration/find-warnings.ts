@@ -1,10 +1,10 @@
-// What a catalog allows and its users would trip over: addresses that are rarely meant, and models that requests of
-// billed organizations are refused for. Warnings are said when a file is applied, when the installation starts, and in
-// the answer to a change.
+// Finds catalog entries that are valid but probably mistakes: addresses that are rarely meant, and models for which
+// requests of billed organizations are refused. The warnings are shown when a file is applied, when the installation
+// starts, and in the answer to a change.
 
 import type { CatalogState, ConfiguredState } from './difference.ts';
 
-/** What a change of the catalog left, and what there is to warn of in it. */
+/** The state of a catalog entry after a change, and the warnings about it. */
 export interface CatalogEntry {
   readonly state: CatalogState;
   readonly warnings: readonly string[];
@@ -26,12 +26,14 @@ interface ModelFields {
 
 interface ServedByFields {
   readonly provider: string;
-  /** One price, or those of several dates or hours. */
+  /** One price, or several for different dates or hours. */
   readonly price?: object;
   readonly via?: string;
 }
 
-/** Of providers and models as catalog states have them (storage/postgres/catalog/catalog-states.ts). */
+/**
+ * The warnings about providers and models in the form of catalog states (storage/postgres/catalog/catalog-states.ts).
+ */
 export function findWarnings(
   states: readonly ConfiguredState[],
   billed: readonly BilledOrganization[],
@@ -46,7 +48,9 @@ export function findWarnings(
   });
 }
 
-/** A version within the path, or another than v1 at its end, where the provider rarely expects a /v1 behind it. */
+/**
+ * Warns if the path contains a version other than a final /v1: such a provider rarely expects a further /v1 after it.
+ */
 function warnOfAddress(id: string, baseUrl: string): readonly string[] {
   const path = new URL(baseUrl).pathname.replace(/\/v1$/, '');
   if (!/\/v\d[^/]*(\/|$)/.test(path)) return [];
@@ -61,7 +65,7 @@ function warnOfPrice(
   { served_by: deployments = [] }: ModelFields,
   users: readonly BilledOrganization[],
 ): readonly string[] {
-  // Clients cannot call what is asked by log-probabilities.
+  // Clients cannot call a deployment that is asked by log-probabilities.
   const unpriced = deployments.filter(({ price, via }) => price === undefined && via === undefined);
   const [first] = users;
   if (first === undefined || unpriced.length === 0) return [];
@@ -74,7 +78,7 @@ function warnOfPrice(
       );
 }
 
-/** What is priced by image needs no context. */
+/** A model that is priced by image needs no context length. */
 function warnOfContext(id: string, model: ModelFields): readonly string[] {
   if (model.context_length !== undefined || model.kind === 'image') return [];
   const found = hasPricedCalls(model)

@@ -1,7 +1,7 @@
-// `${NAME}` in a configuration file reads the environment. What a variable holds is a value and never YAML: it cannot
-// add a key or a list item. A `{` ends a plain word inside `[...]` and `{...}`, so before the file is read as YAML each
-// `${NAME}` is replaced by a placeholder of equal length, marked by characters of the private use area: lines and
-// columns stay true. Afterwards the placeholders in values are exchanged for what the environment says.
+// `${NAME}` in a configuration file reads the environment. The content of a variable is a value and never YAML: it
+// cannot add a key or a list item. A `{` ends a plain word inside `[...]` and `{...}`, so before the file is read as
+// YAML each `${NAME}` is replaced by a placeholder of equal length, marked by characters of the private use area: lines
+// and columns stay true. Afterwards the placeholders in values are replaced by the values of the variables.
 
 const PLACEHOLDER_START = '\uE000\uE001';
 const PLACEHOLDER_END = '\uE002';
@@ -25,7 +25,7 @@ export function namesIn(text: string): readonly string[] {
   return [...text.matchAll(REFERENCE)].map(([, name = '']) => name);
 }
 
-/** A value whose placeholders are exchanged, and the names of the variables that are not set. */
+/** The value with its placeholders replaced, and the names of variables that are not set. */
 export function interpolate(
   value: string,
   environment: Readonly<Record<string, string | undefined>>,
@@ -41,7 +41,10 @@ export function interpolate(
 
 const OTHER_NOTATION = /^os\.environ\/([A-Za-z_][A-Za-z0-9_]*)$/;
 
-/** Names what to write for the notation in which LiteLLM's files read the environment; null: the value has none. */
+/**
+ * A message for a value in LiteLLM's notation for environment variables, which says what to write instead; null: the
+ * value is not in this notation.
+ */
 export function mistakenReference(value: string): string | null {
   const name = OTHER_NOTATION.exec(value.trim())?.[1];
   return name === undefined ? null : `os.environ/${name} is not read from the environment: write \${${name}}`;

@@ -1,4 +1,4 @@
-// Parses a configuration file: either the plain data, or everything that is wrong with it, each mistake with its line.
+// Parses a configuration file into plain data, or into a list of all its mistakes, each with its line.
 
 import { type Document, isMap, isScalar, type LineCounter, type Node, type Pair, type Scalar, visit } from 'yaml';
 import type { z } from 'zod';
@@ -16,8 +16,8 @@ export type ParsedConfiguration =
   | { readonly ok: false; readonly errors: readonly string[] };
 
 /**
- * `fileName` is what the errors call the file. `stored`: what the installation has already; `later`: it is not known
- * yet, so that a reference to something that the file does not have is no error yet.
+ * `fileName` is what the errors call the file. `stored`: the names that the installation has already. `later`: they are
+ * not known yet, so references to names that are not in the file are no errors.
  */
 export function parseConfigurationFile(
   text: string,
@@ -41,8 +41,8 @@ export function parseConfigurationFile(
 }
 
 /**
- * Puts the environment's values into the document; returns the values for which variables are missing, or that name
- * one in another notation, with what is wrong.
+ * Puts the environment's values into the document. Returns the values whose variables are missing or written in another
+ * notation, with their mistakes.
  */
 function interpolateValues(
   document: Document,
@@ -63,7 +63,10 @@ function interpolateValues(
   return unset;
 }
 
-/** A value whose variable is not set has been reported already, so other mistakes at the same place are left out. */
+/**
+ * Validates the document. A value whose variable is not set has been reported already, so other mistakes at its place
+ * are left out.
+ */
 function readDocument(
   document: Document,
   unset: ReadonlyMap<unknown, unknown>,

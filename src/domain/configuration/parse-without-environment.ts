@@ -1,19 +1,22 @@
-// Reads a configuration file where the environment that it names is not at hand: what is wrong with it whatever its
-// variables hold, and the file with words in their places.
+// Reads a configuration file without the environment that it refers to. It reports the mistakes that the file has
+// whatever its variables contain, and returns the configuration with substitutes for their values.
 
 import { generateKeyPairSync } from 'node:crypto';
 import type { StoredNames } from './check-references.ts';
 import type { Configuration } from './configuration.ts';
 import { parseConfigurationFile } from './parse-configuration-file.ts';
 
-/** A variable may be a word, an address or an account's key, and one that is not set is no mistake of the file. */
+/**
+ * The substitutes: a variable may contain a word, an address or an account's key. That a variable is not set is no
+ * mistake of the file.
+ */
 const WORD = 'variable-not-given';
 const ADDRESS = 'http://variable-not-given.invalid';
 
 export interface WithoutEnvironment {
-  /** Those that the variables which are not given cannot take away. */
+  /** Mistakes that no value of the missing variables can remove. */
   readonly mistakes: readonly string[];
-  /** null: it has mistakes, or no one word can stand for all its variables. */
+  /** null: the file has mistakes, or no single substitute fits all its variables. */
   readonly configuration: Configuration | null;
 }
 
@@ -41,7 +44,7 @@ export function parseWithoutEnvironment(
 
 let madeAccountKey: string | null = null;
 
-/** In the shape of the key of a service account. It takes long to make, so there is one. */
+/** A key in the shape of a service account's. It takes long to generate, so it is generated once. */
 function accountKey(): string {
   madeAccountKey ??= makeAccountKey();
   return madeAccountKey;

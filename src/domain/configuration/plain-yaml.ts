@@ -1,4 +1,4 @@
-// Reads a YAML text of which only the values are wanted: them, or everything that is wrong with it, by lines.
+// Reads a YAML text into plain values, or into a list of all its mistakes with their lines.
 
 import { readAliases } from './yaml-aliases.ts';
 import { openYaml, plainValueOf } from './yaml-document.ts';
@@ -7,7 +7,7 @@ export type PlainYaml =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly errors: readonly string[] };
 
-/** Errors quote nothing of the text, which may hold secrets. */
+/** Errors never quote the text, since it may contain secrets. */
 export function readPlainYaml(text: string): PlainYaml {
   const { document, lines, mistakes } = openYaml(text);
   const all = [...mistakes, ...readAliases(document).mistakes];

@@ -1,18 +1,18 @@
-// The providers that are known by name: each a row of data in the words of the configuration file. A preset means
-// exactly what it would mean written out, so a provider that is not here needs no code.
+// The providers that are known by name, each as a row of data in the terms of the configuration file. A preset means
+// exactly the same as its settings written out, so a provider that is not here needs no code.
 
 import type { ApiName } from '../models/apis.ts';
 
-/** Values of `with` that stand in a preset's texts as `{name}`. */
+/** A parameter that `with` sets; a preset's texts refer to it as `{name}`. */
 interface Parameter {
-  /** Absent: it has to be said. */
+  /** Absent: `with` must set it. */
   readonly default?: string;
 }
 
-/** A parameter that follows from another one. */
+/** A parameter that is derived from another one. */
 interface Derived {
   readonly from: string;
-  /** By the other's value. */
+  /** Its value for each value of the other parameter. */
   readonly is: Readonly<Record<string, string>>;
   readonly otherwise: string;
 }
@@ -20,9 +20,11 @@ interface Derived {
 export interface Preset {
   /** The APIs that this provider has. */
   readonly serves: readonly ApiName[];
-  /** The environment variable that its own tools read the key from; null: it needs none, or takes a token. */
+  /**
+   * The environment variable from which the provider's own tools read the key; null: it needs none, or takes a token.
+   */
   readonly keyVariable: string | null;
-  /** The kind of token that it takes in the place of a key. */
+  /** The kind of token that it takes instead of a key. */
   readonly token?: 'google';
   readonly parameters?: Readonly<Record<string, Parameter>>;
   readonly derived?: Readonly<Record<string, Derived>>;
@@ -31,10 +33,10 @@ export interface Preset {
 }
 
 const BEHIND_BASE = { path: '/{path}' };
-/** Where a provider has OpenAI's APIs and Anthropic's under two addresses. */
+/** For providers with OpenAI's and Anthropic's APIs under different prefixes. */
 const OPENAI_PREFIXED = { path: '/openai/v1/{path}' };
 const ANTHROPIC_PREFIXED = { path: '/anthropic/v1/{path}' };
-/** The addresses of Google's regions; two of them are not one place. */
+/** The addresses of Google's regions; `us` and `eu` are multi-regions with addresses of their own form. */
 const VERTEX_HOST = {
   from: 'region',
   is: {
@@ -160,7 +162,7 @@ export const PRESETS = {
   openrouter: {
     serves: ['chat_completions', 'responses', 'messages', 'systemone'],
     keyVariable: 'OPENROUTER_API_KEY',
-    // Its list of models is public and proves no key.
+    // OpenRouter's list of models is public, so it proves no key.
     provider: { base_url: 'https://openrouter.ai/api/v1', verify: { path: '/key' } },
   },
   mistral: {

@@ -1,10 +1,10 @@
-// Something wrong with a configuration file, and the place in it.
+// A mistake in a configuration file, and its place.
 
 export type Place = readonly (string | number)[];
 
 export interface Problem {
   readonly place: Place;
   readonly message: string;
-  /** It refers to something that is not known where it was looked for. */
+  /** The mistake is a reference to a name that was not found. */
   readonly isDangling?: true;
 }

@@ -1,10 +1,10 @@
-// What the aliases of a YAML document stand for, and those that stand for nothing that could be read.
+// Finds the nodes that the aliases of a YAML document refer to, and the aliases that cannot be resolved.
 
 import { type Alias, type Document, isAlias, type Node, visit } from 'yaml';
 import type { YamlMistake } from './yaml-document.ts';
 
 export interface Aliases {
-  /** Without the mistaken ones, so that who follows them comes to an end. */
+  /** Without mistaken aliases, so that following the targets always ends. */
   readonly targets: ReadonlyMap<Alias, Node>;
   readonly mistakes: readonly MistakenAlias[];
 }

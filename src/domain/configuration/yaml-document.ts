@@ -1,24 +1,24 @@
-// Opens texts in YAML. What is wrong with one is said without quoting it, since it may hold secrets.
+// Opens YAML texts. Mistakes are described without quoting the text, since it may contain secrets.
 
 import { type Document, type ErrorCode, LineCounter, parseDocument, type YAMLParseError } from 'yaml';
 
 export interface OpenedYaml {
   readonly document: Document;
   readonly lines: LineCounter;
-  /** Without those of its aliases: see readAliases. */
+  /** Without the mistakes of aliases, which readAliases finds. */
   readonly mistakes: readonly YamlMistake[];
 }
 
-/** Something wrong in a YAML text: its syntax or what it says. `offset`: in characters from the text's beginning. */
+/** A mistake in a YAML text, in its syntax or its content. `offset`: in characters from the text's beginning. */
 export interface YamlMistake {
   readonly offset: number;
   readonly message: string;
 }
 
-/** `uniqueKeys` false: a key may stand twice in a mapping. */
+/** `uniqueKeys` false: a mapping may contain a key twice. */
 export function openYaml(text: string, { uniqueKeys = true } = {}): OpenedYaml {
   const lines = new LineCounter();
-  // At its default level the library writes warnings to stderr that quote keys which are mappings or lists.
+  // At its default log level, the library's warnings on stderr quote keys that are mappings or lists.
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, logLevel: 'error', uniqueKeys });
   const mistakes = document.errors.map((error) => ({ offset: error.pos[0], message: withoutSource(error) }));
   return { document, lines, mistakes };
@@ -28,7 +28,7 @@ export type PlainValue =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly message: string };
 
-/** Of a document without mistakes, those of its aliases included. */
+/** The plain value of a document, which must have no mistakes, neither its own nor of its aliases. */
 export function plainValueOf(document: Document): PlainValue {
   try {
     return { ok: true, value: document.toJS() };
@@ -38,14 +38,16 @@ export function plainValueOf(document: Document): PlainValue {
   }
 }
 
-/** In place of messages that quote the text anywhere. */
+/** Replacements for messages that quote the text anywhere. */
 const WORDS: Partial<Record<ErrorCode, string>> = {
   BAD_DIRECTIVE: 'Invalid directive',
   BAD_DQ_ESCAPE: 'Invalid escape sequence',
   TAG_RESOLVE_FAILED: 'A tag that cannot be resolved',
 };
 
-/** All others quote only after a word and a colon; "Missing , or : between ..." has no word before its colon. */
+/**
+ * All other messages quote only after a word and a colon; "Missing , or : between ..." has no word before its colon.
+ */
 function withoutSource({ code, message }: YAMLParseError): string {
   return WORDS[code] ?? message.replace(/(?<=\w): .*$/s, '');
 }

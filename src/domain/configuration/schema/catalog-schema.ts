@@ -8,7 +8,7 @@ import { CONFIGURED_MAX, CONFIGURED_TOO_MANY } from './entries-at-most.ts';
 import { labelSchema as label, modelNameSchema as modelName } from './name-schemas.ts';
 import { type PricesFields, pricesProblem, pricesSchema, readPrices } from './price-schema.ts';
 
-/** The version that a change in a request was made from, so that nobody's change is overwritten unseen. */
+/** The version on which a change in a request is based, so that no change by somebody else is overwritten unseen. */
 export const basedOn = z
   .int('must be a whole number')
   .min(0, 'must not be negative')
@@ -96,7 +96,7 @@ export const configuredModel = z
   .check(checkModel)
   .transform((found) => readModel(found.id, found));
 
-/** A model in a request, whose path has the id. */
+/** A model in a request; its id is in the request's path. */
 export const requestedModel = z
   .strictObject({ ...modelFields, version: basedOn })
   .check(checkModel)

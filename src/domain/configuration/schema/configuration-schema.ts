@@ -50,7 +50,7 @@ const limit = z.discriminatedUnion('kind', [
 ]);
 
 /**
- * The schema accepts plain http: whether it may be called is a setting of the installation, checked at each delivery.
+ * The schema accepts plain http. Whether it may be called is a setting of the installation, checked at each delivery.
  */
 const webhook = z.strictObject({
   url: z.string().superRefine((text, context) => {
@@ -145,7 +145,7 @@ interface Added {
   readonly guardrails?: { readonly add: readonly string[] } | undefined;
 }
 
-/** null: nothing in the organization says anything about guardrails. */
+/** null: neither the organization nor its teams and keys have guardrails in the file. */
 function assignmentsOf(
   own:
     | { policy?: string | undefined; add?: string[] | undefined; on_unavailable?: 'refuse' | 'pass' | undefined }

@@ -1,13 +1,16 @@
-// The maximum of lists and records in a schema. Of lists zod asks it before it looks at an item; of records it knows
-// none.
+// The maximum number of entries of lists and records in a schema. Zod checks a list's maximum before its items, and has
+// no maximum for records.
 
 import { z } from 'zod';
 
-/** No list or record in a provider, in a model or in its prices has more entries; stored prices are read by it, too. */
+/**
+ * The most entries of a list or record in a provider, in a model or in its prices. It applies to the reading of stored
+ * prices, too.
+ */
 export const CONFIGURED_MAX = 200;
 export const CONFIGURED_TOO_MANY = `must be at most ${CONFIGURED_MAX}`;
 
-/** `record` with at most `max` entries, which are counted before one is looked at. */
+/** `record` with at most `max` entries, which are counted before any of them is checked. */
 export function entriesAtMost<Shape extends z.ZodRecord>(max: number, record: Shape, what = 'entries') {
   return z.preprocess(
     (value, context) => {

@@ -1,5 +1,5 @@
-// The shape of what a configuration file says of an organization's own provider keys: what the platform grants, what
-// the organization chooses, the keys, and what models cost it at its providers.
+// The shape of an organization's own provider keys in a configuration file: the platform's grant, the organization's
+// choices, the keys, and the prices of models at its providers.
 
 import { z } from 'zod';
 import { parseUsd } from '../../money/parse-usd.ts';
@@ -12,7 +12,7 @@ import { priceSchema } from './price-schema.ts';
 
 const PERCENT = /^(?:100(?:\.0{1,2})?|[0-9]{1,2}(?:\.[0-9]{1,2})?)$/;
 
-/** What is charged for a request on an own key. */
+/** The platform's fee for a request on an own key. */
 export const feeSchema = z
   .union(
     [
@@ -63,7 +63,7 @@ export const ownKeySchema = z
     ({ base_url: baseUrl, model_map: modelMap, ...same }): ConfiguredOwnKey => ({ ...same, baseUrl, modelMap }),
   );
 
-/** A price stays in the words of the file: it is read again for the kind of its model. */
+/** A price stays as the file writes it: it is read again for the kind of its model. */
 const priceWords = z.record(z.string(), z.unknown()).check(({ value, issues }) => {
   const { error } = priceSchema.safeParse(value);
   for (const { path, message } of error?.issues ?? [])

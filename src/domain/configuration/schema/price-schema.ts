@@ -53,7 +53,7 @@ const amounts = {
   output: pricePerMillion.optional(),
   image: usdSchema.optional(),
 };
-/** These are stored with the terms. */
+/** Audio amounts are stored with the terms. */
 const audioAmounts = {
   input_audio: pricePerMillion.optional(),
   cached_audio: pricePerMillion.optional(),
@@ -76,7 +76,7 @@ const variation = z.union([factor, z.strictObject({ ...rates, factor: factor.opt
   error: `must be prices, or a factor: ${FACTOR}`,
 });
 
-/** `kind`: whose plain names have the price itself, so that they can have none here. */
+/** The variations of a kind. Plain names of the kind are refused, since the price itself applies to them. */
 function variations(kind: VariationKind) {
   const named = z.record(z.string().regex(/^[\w.-]{1,40}$/, 'must be a name'), variation);
   return entriesAtMost(CONFIGURED_MAX, named).check(({ value, issues }) => {
@@ -100,9 +100,9 @@ const toolName = z.string().regex(/^[a-z][a-z0-9_]{0,39}$/, 'must be the name of
 
 const INSTANT = 'must be a date or an instant, such as "2027-01-01" or "2027-01-01T08:00:00Z"';
 const ISO = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?(?:Z|[+-]\d{2}:\d{2}))?$/;
-/** `Date.parse` takes February 30 for March 2. */
+/** Whether the date exists: `Date.parse` reads February 30 as March 2. */
 export const isDay = (date: string): boolean => new Date(date).toISOString().startsWith(date);
-/** Milliseconds since 1970; a date is its midnight in UTC. */
+/** An instant in milliseconds since 1970; a date means its midnight in UTC. */
 const instant = z.string(INSTANT).transform((text, context): number => {
   const found = ISO.test(text) ? Date.parse(text) : Number.NaN;
   if (!Number.isNaN(found) && isDay(text.slice(0, 'YYYY-MM-DD'.length))) return found;
@@ -121,7 +121,7 @@ const hours = z.string(HOURS).transform((text, context): DayHours => {
   return z.NEVER;
 });
 
-/** What is stored as one document beside the amounts. */
+/** The fields that are stored as one document beside the amounts. */
 const terms = {
   tiers: tiers.optional(),
   service_tiers: variations('serviceTiers').optional(),
@@ -148,7 +148,7 @@ export const priceSchema = z.strictObject({ ...amounts, ...terms }).check(({ val
 /** The amounts of a price as it is written. */
 export type PriceFields = z.output<typeof priceSchema>;
 
-/** One price, or several of which the last that is valid counts. */
+/** One price, or several of which the last valid one counts. */
 export const pricesSchema = z.union([
   priceSchema,
   z
@@ -165,7 +165,7 @@ export const pricesSchema = z.union([
 ]);
 export type PricesFields = z.output<typeof pricesSchema>;
 
-/** The prices as they are written, for a model of this kind: one, nearly always. */
+/** Reads the prices of a model of this kind; usually there is one. */
 export function readPrices(kind: ModelKind, found: PricesFields): readonly ConfiguredPrice[] {
   return (Array.isArray(found) ? found : [found]).map((price) => readPrice(kind, price));
 }
@@ -176,7 +176,7 @@ export function pricesProblem(kind: ModelKind, found: PricesFields): string | nu
   return problems.find((problem) => problem !== null) ?? null;
 }
 
-/** A price as it is written, for a model of this kind. */
+/** Reads a price of a model of this kind. */
 export function readPrice(kind: ModelKind, found: PriceFields): ConfiguredPrice {
   const read = readTermFields(found);
   return {
@@ -198,12 +198,12 @@ function priceProblem(kind: ModelKind, found: PriceFields): string | null {
 
 const storedTerms = z.strictObject(terms);
 
-/** The terms of a stored price, which `writeTerms` has written. */
+/** Reads the stored terms of a price, which `writeTerms` has written. */
 export function readTerms(stored: unknown): PriceTerms | null {
   return readTermFields(storedTerms.parse(stored));
 }
 
-/** null: there are none. */
+/** null: the price has no terms. */
 function readTermFields(found: TermFields): PriceTerms | null {
   if (TERM_NAMES.every((name) => found[name] === undefined)) return null;
   return {
@@ -226,7 +226,7 @@ function readTermFields(found: TermFields): PriceTerms | null {
   };
 }
 
-/** The same order whatever was written first, so that the same terms are stored once. */
+/** Sorted by name, so that equal terms are stored once, in whatever order they were written. */
 function inOrder<Value>(found: Readonly<Record<string, Value>>): Readonly<Record<string, Value>> {
   return Object.fromEntries(Object.entries(found).toSorted(([one], [other]) => (one < other ? -1 : 1)));
 }
@@ -266,7 +266,7 @@ function readRates(found: RateFields): SomeRates {
 
 type Words = Readonly<Record<string, unknown>>;
 
-/** Rates in the words of the file: dollars per million tokens, and per image. */
+/** Rates in the terms of the file: dollars per million tokens, and per image. */
 export function writeRates(found: Partial<Rates>): Readonly<Record<string, string>> {
   return Object.fromEntries(
     RATE_ROWS.flatMap(([name, rate]) => {
@@ -279,7 +279,7 @@ export function writeRates(found: Partial<Rates>): Readonly<Record<string, strin
 
 const TOKENS_PER_PRICE = 1_000_000n;
 
-/** Terms in the words of the file, always the same for the same terms. */
+/** Terms as the file writes them; equal terms give the same result. */
 export function writeTerms(found: PriceTerms): Words {
   const { serviceTiers, serviceTierDefault, speeds, geos, calls, request } = found;
   const writeCall = ({ price, max, unasked }: CallPrice): Words | string =>

@@ -14,7 +14,7 @@ import { givenToken, SECRET_MEMBER } from './token-schema.ts';
 /** An API key is sent as part of a header. */
 const headerValue = z.string().regex(/^[\x21-\x7e]{1,4096}$/, 'must be visible ASCII characters without spaces');
 
-/** What documents show as the address of a request, and people paste. */
+/** Ends of the addresses that providers' documents show for requests, and that people paste. */
 const REQUEST_PATH = /\/(?:chat\/completions|v1\/(?:messages|responses|embeddings|images\/generations))$/;
 
 /** Origin and optional path; the dialects' paths are appended, so it ends without a slash. */
@@ -62,7 +62,7 @@ const auth = z.union(
   'must be bearer, x-api-key, none, or { header: NAME }',
 );
 
-/** What a preset can stand for: everything but the key. */
+/** The fields that a preset can set: everything but the key. */
 const presettable = {
   base_url: baseUrl.optional(),
   auth: auth.optional(),
@@ -89,10 +89,10 @@ interface FieldProblem {
   readonly message: string;
 }
 
-/** The provider with its preset written out, or what is wrong. What it says itself goes before its preset. */
+/** The provider with its preset expanded, or a mistake. The provider's own fields override those of its preset. */
 function writeOut(found: ProviderFields): WrittenOut | FieldProblem {
   const { preset: name, with: values, api_key: _, token, ...said } = found;
-  // A token is sent as such, whatever header a preset has for keys.
+  // A token is sent as a bearer token, whatever header a preset has for keys.
   const own = token === undefined ? said : { ...said, auth: said.auth ?? 'bearer', token: token.settings };
   if (name === undefined) {
     if (values !== undefined) return { path: ['with'], message: 'is for a preset, and there is none' };
@@ -114,7 +114,7 @@ function writeOut(found: ProviderFields): WrittenOut | FieldProblem {
   };
 }
 
-/** Names of parameters are the same name in capitals and in small letters. */
+/** Names of query parameters are compared without regard to case. */
 function withoutNames(query: Readonly<Record<string, string>>, names: readonly string[]): Record<string, string> {
   const replaced = new Set(names.map((name) => name.toLowerCase()));
   return Object.fromEntries(Object.entries(query).filter(([name]) => !replaced.has(name.toLowerCase())));
@@ -131,7 +131,7 @@ function problemsOf(found: ProviderFields, keyIs: MayBeNeeded): readonly FieldPr
   if (isProblem(provider)) return [provider];
   const isKeyless = provider.auth === 'none';
   const { api_key: key, token } = found;
-  // One that is wrong in itself was not read.
+  // A token with mistakes of its own has not been transformed, and they are reported already.
   if (token !== undefined && !('settings' in token)) return [];
   if (token !== undefined) return [...tokenProblems(token, { isKeyless, key, keyIs }), ...requestProblems(provider)];
   return [
@@ -172,7 +172,7 @@ function secretOf({ secret }: NonNullable<ProviderFields['token']>): string | nu
   return secret === null ? null : JSON.stringify(secret);
 }
 
-/** What is said of requests, without what is not; null: nothing. */
+/** The request settings that the provider has; null: it has none. */
 function requestsOf(provider: WrittenOut): RequestFields | null {
   const names = Object.keys(requestFields) as (keyof RequestFields)[];
   const said = names.flatMap((name) => (isSaid(provider[name]) ? [[name, provider[name]] as const] : []));
@@ -183,7 +183,7 @@ function isSaid(value: string | number | object | undefined): boolean {
   return value !== undefined && (typeof value !== 'object' || Object.keys(value).length > 0);
 }
 
-/** A provider in the configuration file, which always has the key. */
+/** A provider in the configuration file, where the key is required. */
 export const configuredProvider = z
   .strictObject({ id: slug, ...providerFields })
   .check(({ value, issues }) => {
@@ -192,7 +192,7 @@ export const configuredProvider = z
   })
   .transform((found): ConfiguredProvider => ({ ...readProvider(found.id, found), apiKey: found.api_key ?? '' }));
 
-/** A provider in a request, whose path has the id. Without `api_key` the stored one stays. */
+/** A provider in a request; its id is in the request's path. Without `api_key` the stored key stays. */
 export const requestedProvider = z
   .strictObject({ ...providerFields, version: basedOn })
   .check(({ value, issues }) => {

@@ -1,5 +1,4 @@
-// The shape of what a configuration file says of a provider's requests, and how it becomes plain data and is shown
-// again.
+// The shape of the settings of a provider's requests in a configuration file, and how they become plain data.
 
 import { z } from 'zod';
 import { API_NAMES, APIS, type ApiName } from '../../models/apis.ts';
@@ -9,7 +8,7 @@ import { CONFIGURED_MAX, CONFIGURED_TOO_MANY, entriesAtMost } from './entries-at
 import { shownToken } from './token-schema.ts';
 
 const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}$/;
-/** The HTTP client says these; a second one would frame the request twice, or send it elsewhere. */
+/** The HTTP client sets these headers; a second one would frame the request twice or send it elsewhere. */
 const FRAMING_HEADERS = [
   'accept-encoding',
   'connection',
@@ -73,7 +72,7 @@ const wording = z
 
 const filePath = z.string().regex(/^\/[^\0]{1,4000}$/, 'must be the absolute path of a file');
 const PROXY = /^(https?|socks5):$/;
-/** What a provider's configuration says is shown; a proxy's password belongs into HTTPS_PROXY. */
+/** A provider's configuration is shown, so a proxy's password belongs in HTTPS_PROXY. */
 const isProxy = ({ protocol, username, password }: URL): boolean =>
   PROXY.test(protocol) && username === '' && password === '';
 const proxyAddress = z
@@ -83,7 +82,7 @@ const proxyAddress = z
     'must be none, or the address of a proxy without credentials: http://, https:// or socks5://',
   );
 
-/** The keys of a provider that say how requests to it differ from the usual ones. */
+/** The fields of a provider that change how requests to it are sent. */
 export const requestFields = {
   preset: z.enum(PRESET_NAMES).optional(),
   headers: entriesAtMost(CONFIGURED_MAX, z.record(addedHeader, headerText)).optional(),
@@ -105,7 +104,7 @@ export const requestFields = {
 };
 const requestRules = z.strictObject(requestFields);
 
-/** What a provider's configuration says of its requests. */
+/** The settings of a provider's requests as its configuration writes them. */
 export type RequestFields = z.output<typeof requestRules>;
 
 export interface RequestProblem {
@@ -113,7 +112,7 @@ export interface RequestProblem {
   readonly message: string;
 }
 
-/** What contradicts itself in the settings of an API. */
+/** Contradictions in the settings of requests. */
 export function requestProblems({ apis = {}, tls }: RequestFields): readonly RequestProblem[] {
   const ofTls =
     tls !== undefined && (tls.cert === undefined) !== (tls.key === undefined)

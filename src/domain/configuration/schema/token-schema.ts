@@ -1,5 +1,5 @@
-// What a provider's configuration says in the place of a key: an account with which tokens are obtained that are valid
-// for some hours. Its secret is kept apart, sealed as a key is.
+// The shape of the account that a provider's configuration can have instead of a key: tokens that are valid for some
+// hours are obtained with it. Its secret is stored apart, sealed like a key.
 
 import { createPrivateKey } from 'node:crypto';
 import { z } from 'zod';
@@ -11,7 +11,7 @@ const ENTRA_SCOPE = 'https://cognitiveservices.azure.com/.default';
 const ENTRA_AUTHORITY = 'https://login.microsoftonline.com';
 const GOOGLE_TOKEN_ADDRESS = 'https://oauth2.googleapis.com/token';
 
-/** Secrets go over it: encrypted, unless it is on this machine. */
+/** Secrets are sent to this address, so it must be encrypted unless it is on this machine. */
 function isTokenAddress(text: string): boolean {
   if (!URL.canParse(text)) return false;
   const { protocol, hostname, username, password, search, hash } = new URL(text);
@@ -36,17 +36,17 @@ const shown = {
   aws: { access_key_id: visible, region: segment },
 };
 
-/** As it is stored and shown: without the secret. */
+/** The account as it is stored and shown, without the secret. */
 export const shownToken = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('google'), ...shown.google }),
   z.strictObject({ kind: z.literal('entra'), ...shown.entra }),
   z.strictObject({ kind: z.literal('aws'), ...shown.aws }),
 ]);
 
-/** What is public of the account that tokens are obtained with. */
+/** The public part of the account with which tokens are obtained. */
 export type TokenFields = z.output<typeof shownToken>;
 
-/** The secrets, in the form in which they are sealed, as JSON. */
+/** The secret part of the account, which is sealed as JSON. */
 export type TokenSecret =
   | {
       readonly kind: 'google';
@@ -60,7 +60,7 @@ export type TokenSecret =
 
 export interface GivenToken {
   readonly settings: TokenFields;
-  /** null: the stored one stays. */
+  /** null: the stored secret stays. */
   readonly secret: TokenSecret | null;
 }
 
@@ -85,7 +85,7 @@ const keyFields = entriesAtMost(CONFIGURED_MAX, z.record(z.string(), z.unknown()
 const credentials = z.union([z.string(), keyFields]).transform((given, context) => {
   const { data } = serviceAccount.safeParse(typeof given === 'string' ? parseJson(given) : given);
   if (data !== undefined) return data;
-  // The text itself is a secret, so nothing of it is in the message.
+  // The text is itself a secret, so the message quotes nothing of it.
   const isPath = typeof given === 'string' && /^\s*(?:[./~]|[A-Za-z]:\\)\S{1,300}\s*$|^\S{1,300}\.json\s*$/.test(given);
   context.issues.push({
     code: 'custom',
@@ -164,10 +164,10 @@ const givenAws = z
     }),
   );
 
-/** As a file or a request says it, with its secret or without. */
+/** The account in a file or a request, with or without its secret. */
 export const givenToken = z.discriminatedUnion('kind', [givenGoogle, givenEntra, givenAws]);
 
-/** Which member of `token` is the secret, for a message. */
+/** The member of `token` that is the secret, for messages. */
 export const SECRET_MEMBER = {
   google: 'credentials',
   entra: 'client_secret',

@@ -18,14 +18,14 @@ const ID_CHARACTERS_MAX = 48;
 
 const TEXT_REASON = 'must be text: a string, or an object or array of text values';
 const TEXT_OR_NULL_REASON = 'must be text: a string, an object or an array, or null';
-/** What lies deeper is named by where it begins: the path becomes part of the reply. */
+/** A deeper value is named by its ancestor at this level: the path becomes part of the reply. */
 const PATH_LEVELS_MAX = 4;
 
 const ANY_LENGTH = (): null => null;
 
 /**
- * `bytes` are those of a request that the scanner has found to be one JSON object. `checkLength` sees what is otherwise
- * right.
+ * `bytes` are those of a request that the scanner has found to be one JSON object. `checkLength` is called only for a
+ * body without other mistakes.
  */
 export function checkQuestionsBody(
   bytes: Uint8Array,

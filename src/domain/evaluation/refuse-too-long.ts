@@ -1,14 +1,14 @@
-// Whether a typed-question request fits its model's context: the model reads the state with one question at a time, so
-// the state and the longest question must fit it together (spec 4.9, 8).
+// Refuses a typed-question request that does not fit its model's context: the model reads the state with one question
+// at a time, so the state and the longest question must fit together (spec 4.9, 8).
 
 import type { Refusal } from '../refusals/refusal.ts';
 
-/** Counted a piece at a time, so that a text far beyond the context is not counted to its end. */
+/** Texts are counted in pieces of this size, so that a text far beyond the context is not counted to its end. */
 const PIECE_CHARACTERS_MAX = 65_536;
 
 /**
- * null where the request fits. Only the texts are counted, keys included, and not what a provider writes around them: a
- * request that is a little too long is the provider's to refuse.
+ * null: the request fits. Only the texts are counted, keys included, but not what a provider adds around them: the
+ * provider refuses a request that is only a little too long.
  */
 export function refuseTooLong(
   { state, questions }: Readonly<Record<string, unknown>>,
@@ -25,7 +25,7 @@ export function refuseTooLong(
   return left < 0 || questionTexts.some(isTooLong) ? { kind: 'context_length_exceeded', contextLength } : null;
 }
 
-/** The tokens of a text; of one that has more than `most`, some number above it. */
+/** The number of tokens of a text; for a text with more than `most` tokens, some number above `most`. */
 function countUpTo(most: number, text: string, count: (text: string) => number): number {
   let tokens = 0;
   for (let from = 0; from < text.length && tokens <= most; from += PIECE_CHARACTERS_MAX)

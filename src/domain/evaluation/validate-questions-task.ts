@@ -2,17 +2,17 @@
 
 import type { BegunFlag } from '../../platform/begun-flag.ts';
 
-/** What a model can read at once. */
+/** The context of a model. */
 export interface QuestionContext {
   /** In tokens. */
   readonly length: number;
-  /** Name of the encoding that they are counted with. */
+  /** Name of the encoding by which its tokens are counted. */
   readonly encoding: string;
 }
 
 export interface ValidateQuestionsInput {
   readonly body: Uint8Array;
-  /** null: the body fits it whatever its tokens are. */
+  /** null: the body fits the context, however many tokens it has. */
   readonly context: QuestionContext | null;
   /** Set once the tokenizer is loaded: the deadline of the check runs from then on. */
   readonly begun: BegunFlag;

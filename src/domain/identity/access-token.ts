@@ -1,8 +1,8 @@
-// The access token of a person: what is shown of it, how it is referred to, and what one is made from.
+// The access token of a person: its shown form, its reference, and the parameters to create one.
 
 export interface Token {
   readonly id: string;
-  /** null: a session that stands for no person. */
+  /** null: a session without a person. */
   readonly userId: string | null;
   readonly name: string;
   readonly prefix: string;

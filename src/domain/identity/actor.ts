@@ -5,6 +5,6 @@ export interface Actor {
   readonly kind: 'token' | 'cli' | 'bootstrap';
   /** null for `cli` and `bootstrap`. */
   readonly userId: string | null;
-  /** What a reader recognizes: an email, a login, a setting's name. Never a secret. */
+  /** A name that a reader recognizes: an email, a login, a setting's name. Never a secret. */
   readonly label: string;
 }

@@ -1,4 +1,4 @@
-// An inference key: what is shown of it, how it is referred to, and what one is made from or changed to.
+// An inference key: its shown form, its reference, and the parameters to create or change one.
 
 import type { ModelAccess, SetModelAccessParams } from './model-access.ts';
 

@@ -1,17 +1,17 @@
-// How much of a usage limit of a principal is used at the moment.
+// The current use of a principal's usage limit.
 
 import type { PrincipalLimit } from './principal.ts';
 
 export interface CurrentLimit extends PrincipalLimit {
   /**
    * For a budget: what posted executions have spent in this period; open executions, and those of the last moments, are
-   * not included yet. For a rate: what processes have leased for the last minute and from now on, so never less than
-   * was used. For open requests: those whose start is posted and whose end is not, as of a moment ago.
+   * not included yet. For a rate: what processes have leased for the last minute and the coming seconds, so it is never
+   * less than the real use. For open requests: those whose start is posted and whose end is not, as of a moment ago.
    */
   readonly used: bigint;
   /**
-   * Of a budget: what gateways have leased of it and not spent yet. Of a rate, as a part of `used`: what they may use
-   * now and in the next seconds, with what they have used of it. Zero for open requests.
+   * For a budget: what gateways have leased and not spent yet. For a rate, as a part of `used`: what gateways have
+   * leased for now and the next seconds, whether it is used already or not. Zero for open requests.
    */
   readonly lent: bigint;
   /** The limit minus `used`, at least zero. */

@@ -14,7 +14,10 @@ export interface DelegatedRequest {
 const VERSION = 'v1';
 const TOKEN = /^v1\.([1-9][0-9]{0,14})\.([A-Za-z0-9_-]{1,1000})\.([A-Za-z0-9_-]{43})$/;
 
-/** Of an installation that was given none. It is text, so that it can be given to another as DELEGATION_KEY. */
+/**
+ * The key of an installation without DELEGATION_KEY. It is text, so that another installation can be given it as
+ * DELEGATION_KEY.
+ */
 export function deriveDelegationKey(masterKey: Buffer): Buffer {
   const derived = Buffer.from(hkdfSync('sha256', masterKey, '', 'tollgate delegation key', 32));
   return Buffer.from(derived.toString('base64url'), 'utf8');
@@ -49,7 +52,7 @@ export function verifyDelegationToken(
   return delegation.success ? delegation.data : 'malformed';
 }
 
-/** null: it is none, and no delegation either. */
+/** null: the text is not JSON, and so no delegation. */
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -1,4 +1,4 @@
-// Makes new credentials: 256 random bits behind a prefix that tells what it is.
+// Makes new credentials: 256 random bits after a prefix that tells their kind.
 
 import { randomBytes } from 'node:crypto';
 
@@ -14,7 +14,7 @@ export function generateToken(): string {
   return `tgt-${randomBytes(CREDENTIAL_BYTES).toString('base64url')}`;
 }
 
-/** Every session begins with it, so that a look-up knows what it is for. */
+/** Every session begins with this prefix, so that a lookup knows its kind. */
 export const SESSION_PREFIX = 'tgs-';
 
 /** A new session of the console: `tgs-` and 43 characters. */

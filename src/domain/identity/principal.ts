@@ -41,7 +41,7 @@ export interface Principal {
   readonly platformAdmin: boolean;
   /** Public ids of the models that the organization, the team and the key all allow; null: every model. */
   readonly allowedModels: ReadonlySet<string> | null;
-  /** Its organization has, or once had, provider keys of its own: who serves is decided with them. */
+  /** The organization has, or once had, provider keys of its own, which count in deciding who serves. */
   readonly hasOwnKeys: boolean;
   /** All limits that apply to a key's requests; empty for tokens, which cannot generate (permitInference). */
   readonly limits: readonly PrincipalLimit[];

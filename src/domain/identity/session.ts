@@ -1,22 +1,22 @@
-// A session of the console: how long it lasts, who opened it, and the one-time link that can.
+// A session of the console: how long it lasts, who opened it, and the one-time link that can open one.
 
 import type { Role } from './roles.ts';
 
-/** A session ends when nobody has used it for so long. */
+/** A session ends after this long without use. */
 export const SESSION_IDLE_SECONDS = 12 * 3600;
-/** However much it is used. */
+/** A session ends after this long even if it is used. */
 export const SESSION_SECONDS_MAX = 7 * 86_400;
-/** A session is moved on at most this often. */
+/** The idle end of a session is postponed at most this often. */
 export const SESSION_EXTENDED_EVERY_SECONDS = 1_800;
 export const LINK_SECONDS = 600;
 
 /** Whom a session stands for, and what opened it. */
 export interface OpenSessionParams {
-  /** null: for the platform's administrator without a person, as ADMIN_TOKEN is. */
+  /** null: a platform administrator without a person, such as the holder of ADMIN_TOKEN. */
   readonly userId: string | null;
   /** null: an organization of the user. */
   readonly organizationId: string | null;
-  /** How the audit log names the way in. */
+  /** How the session was opened, as the audit log names it. */
   readonly way: string;
   /** The access token that opened it; null: something else did. */
   readonly tokenId: string | null;
@@ -26,7 +26,7 @@ export interface OpenSessionParams {
 
 export interface OpenedSession {
   readonly id: string;
-  /** Goes into the cookie, and nowhere else. */
+  /** It goes into the cookie and nowhere else. */
   readonly secret: string;
   readonly expiresAtMs: number;
 }

@@ -1,4 +1,5 @@
-// An OpenID provider by which people sign in to the console: how its file describes it, and what groups give.
+// An OpenID provider by which people sign in to the console: its description in the sign-in file, and the memberships
+// that its groups give.
 
 import { z } from 'zod';
 import { ROLES, type Role } from './roles.ts';
@@ -30,7 +31,7 @@ export type SignInProvider = z.output<typeof provider>;
 export interface SignedInPerson {
   readonly issuer: string;
   readonly subject: string;
-  /** null: it named none, or one that is no address. */
+  /** null: the provider named none, or one that is not an address. */
   readonly email: string | null;
   readonly isEmailVerified: boolean;
   readonly groups: readonly string[];
@@ -40,8 +41,9 @@ export interface SignedInPerson {
 export interface SignedIn {
   readonly userId: string;
   /**
-   * Where the session begins: the first organization that the groups give, since anybody's administrators can make a
-   * person a member, and may have done so before. null: the groups give none.
+   * The organization that the session begins in: the first one that the groups give. Other memberships do not count,
+   * since any organization's administrators can make a person a member, and may have done so before. null: the groups
+   * give none.
    */
   readonly organizationId: string | null;
 }
@@ -81,9 +83,9 @@ export function isPlatformAdministrator(
 }
 
 /**
- * The groups in what a provider says of a person: a list, or the name of the only one. None where it says nothing of
- * groups. Throws where it says that they are elsewhere, as Entra ID does of a person with over 200: a person without
- * groups loses what groups gave.
+ * The groups in a provider's claims about a person: a list, or the name of the only group. Empty if the claims have no
+ * groups. Throws if the claims say that the groups are elsewhere, as Entra ID does for a person with over 200: without
+ * the throw, the person would lose everything that groups gave.
  */
 export function groupsIn(
   claims: Readonly<Record<string, unknown>>,

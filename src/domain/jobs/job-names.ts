@@ -1,4 +1,4 @@
-// The names of the jobs, by which operators ask for one. What each does and when is in jobs/scheduling/schedule.ts.
+// The names of the jobs, by which operators ask for one. jobs/scheduling/schedule.ts says what each job does and when.
 
 export const JOB_NAMES = [
   'resolve-pending',

@@ -1,4 +1,4 @@
-// A run of a job, and an open epoch with what it still holds, as storage reads them and operators see them.
+// A run of a job, and an open epoch with the credit that it still holds, as storage reads them and operators see them.
 
 export interface JobRun {
   readonly name: string;
@@ -17,9 +17,9 @@ export interface OpenEpoch {
   readonly kind: string;
   readonly pid: number;
   readonly startedAtMs: number;
-  /** When something of its spool was posted last; null: never. */
+  /** When a record of its spool was last posted; null: never. */
   readonly lastPostedAtMs: number | null;
-  /** The credit that it has leased, in pico-dollars. */
+  /** The credit that the process has leased, in pico-dollars. */
   readonly leased: bigint;
   readonly pending: number;
 }

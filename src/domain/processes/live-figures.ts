@@ -1,14 +1,14 @@
-// Totals and percentiles of what all processes counted together, for people who watch: the last minute, and each five
-// seconds of the last five minutes.
+// Totals and percentiles over all processes, for people who watch live: for the last minute, and for each five seconds
+// of the last five minutes.
 
 import { MINUTE_MS } from '../../platform/durations.ts';
 import { BEAT_INTERVAL_MS, type CountName, countKey, type GaugeName } from './process-sample.ts';
 
-/** How long counts are shown, and how long the totals beside them are. */
+/** The period for which counts are shown, and which the lists of refusals and failed calls cover. */
 export const SHOWN_MS = 300_000;
-/** All processes have written by then, or are away. */
+/** By this time after a beat, every process that is alive has written its counts. */
 const WRITTEN_WITHIN_MS = 3_000;
-/** Three beats of it are missing. */
+/** A process is silent once three of its beats are missing. */
 const SILENT_AFTER_MS = 3 * BEAT_INTERVAL_MS + WRITTEN_WITHIN_MS;
 
 /** What all processes together counted at one beat, by key. */
@@ -17,7 +17,7 @@ export interface BeatCounts {
   readonly counts: ReadonlyMap<string, number>;
 }
 
-/** A process by its last beat. */
+/** The state of a process at its last beat. */
 export interface ProcessState {
   readonly machine: string;
   readonly kind: string;
@@ -40,7 +40,7 @@ export interface LiveFigures {
   readonly requestsPerSecond: number;
   readonly tokensPerSecond: number;
   readonly byStatus: Readonly<Record<string, number>>;
-  /** Ended with 5xx, or without a status. */
+  /** Requests that ended with 5xx or without a status. */
   readonly errors: number;
   readonly refusals: number;
   readonly failedCalls: number;
@@ -53,7 +53,7 @@ interface LivePoint extends LiveFigures {
 }
 
 export interface LiveView {
-  /** The last beat that counts. */
+  /** The time of the last beat that is included. */
   readonly atMs: number;
   readonly minute: LiveFigures;
   readonly points: readonly LivePoint[];
@@ -146,8 +146,8 @@ interface Bucket {
 }
 
 /**
- * As Prometheus estimates it: evenly spread within the bucket. In the last one, which has no upper bound, it is the
- * lower one. null: nothing was counted.
+ * A quantile as Prometheus estimates it: values are assumed to be evenly spread within a bucket. In the last bucket,
+ * which has no upper bound, the result is the lower bound. null: nothing was counted.
  */
 function quantile(buckets: readonly Bucket[], share: number): number | null {
   const wanted = share * buckets.reduce((sum, { count }) => sum + count, 0);

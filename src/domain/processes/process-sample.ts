@@ -1,22 +1,25 @@
-// What one process counted between two beats and how it stands at the second, taken out of its metrics by one table.
+// What one process counted between two beats, and its gauges at the second beat, taken from its metrics by one table.
 
 import type { FamilySnapshot, MetricsSnapshot, SeriesSnapshot } from '../../platform/metrics.ts';
 
-/** Between two beats of a process. */
+/** The time between two beats of a process. */
 export const BEAT_INTERVAL_MS = 5_000;
 
 export interface ProcessSample {
-  /** What happened, by key (`countKey`); what did not happen is left out. */
+  /** Counts by key (`countKey`); a count of zero is left out. */
   readonly counts: Readonly<Record<string, number>>;
   readonly gauges: Readonly<Partial<Record<GaugeName, number>>>;
 }
 
-/** A name, and the values of the labels that are kept: JSON, which is the same text for the same values. */
+/** The key of a name and of the kept label values, as JSON: equal values give the same text. */
 export function countKey(...parts: readonly string[]): string {
   return JSON.stringify(parts);
 }
 
-/** Metrics that grow: their name here, and the labels of which figures are told apart. Other labels are added up. */
+/**
+ * Counters and histograms: their name in samples, and the labels that are kept. Figures are summed over all other
+ * labels.
+ */
 const COUNTED = {
   tollgate_requests_total: { as: 'requests', labels: ['status_class'] },
   tollgate_tokens_total: { as: 'tokens', labels: ['direction'] },
@@ -26,7 +29,7 @@ const COUNTED = {
   tollgate_ttft_seconds: { as: 'first_byte', labels: [] },
 } as const;
 
-/** How a process stands: the metric, and which of its series. */
+/** The metric of each gauge, and which of its series is taken. */
 const GAUGES = {
   in_flight: { family: 'tollgate_inflight', labelValue: null },
   connections: { family: 'tollgate_connections_open', labelValue: null },
@@ -48,7 +51,7 @@ export const SAMPLED: ReadonlySet<string> = new Set([
   ...Object.values(GAUGES).map(({ family }) => family),
 ]);
 
-/** All that was ever counted, by key. */
+/** The present totals of all counters, by key. */
 export function totalsOf(snapshot: MetricsSnapshot): ReadonlyMap<string, number> {
   const totals = new Map<string, number>();
   const add = (key: string, count: number): void => void totals.set(key, (totals.get(key) ?? 0) + count);
@@ -61,7 +64,7 @@ export function totalsOf(snapshot: MetricsSnapshot): ReadonlyMap<string, number>
   return totals;
 }
 
-/** Of a histogram each bucket by its bounds in seconds, since a bucket that is empty is left out. */
+/** A histogram has one count per bucket, named by its bounds in seconds, since empty buckets are left out later. */
 function countsOf(
   family: FamilySnapshot,
   { labelValues, values }: SeriesSnapshot,
@@ -84,7 +87,7 @@ export function countsBetween(
   return Object.fromEntries(grown.filter(([, count]) => count > 0));
 }
 
-/** Those that the process has. */
+/** The gauges that the process has. */
 export function gaugesOf(snapshot: MetricsSnapshot): ProcessSample['gauges'] {
   const found = Object.entries(GAUGES).flatMap(([name, { family, labelValue }]) => {
     const series = snapshot.find((one) => one.name === family)?.series;

@@ -1,4 +1,4 @@
-// Dates of a time zone: which one it is, and when it begins.
+// Dates in a time zone: the date of an instant, and the instant at which a date begins.
 
 import { DAY_MS } from '../../platform/durations.ts';
 import { TimeBuckets } from './time-buckets.ts';
@@ -14,7 +14,10 @@ export class CalendarDays {
     return this.buckets.bucketAt(timeMs).date;
   }
 
-  /** The start of a date. A zone that crossed the date line may lack the date: then the next one's. */
+  /**
+   * The start of a date. A zone that crossed the date line may lack the date; the result is then the start of the next
+   * one.
+   */
   startOf(date: string): number {
     const noonMs = Date.parse(`${date}T12:00:00Z`);
     // Local time is up to 14 hours away from UTC, so the day is this one or a neighbour.
@@ -30,7 +33,7 @@ export function addDays(date: string, days: number): string {
   return new Date(Date.parse(date) + days * DAY_MS).toISOString().slice(0, 10);
 }
 
-/** From one date to another; 0: they are the same. */
+/** The number of days from one date to another; 0: they are the same. */
 export function daysBetween(start: string, end: string): number {
   return (Date.parse(end) - Date.parse(start)) / DAY_MS;
 }

@@ -1,14 +1,14 @@
-// Whose a request is: its organization, team, user and key. Rows of reports name them, and usage can be grouped by
+// The owners of a request: its organization, team, user and key. Rows of reports name them, and usage can be grouped by
 // them.
 
 export const OWNERS = ['organization', 'team', 'user', 'api_key'] as const;
 export type Owner = (typeof OWNERS)[number];
 
-/** By what usage can be grouped. */
+/** The dimensions that usage can be grouped by. */
 export const DIMENSIONS = ['model', ...OWNERS] as const;
 export type Dimension = (typeof DIMENSIONS)[number];
 
-/** By what a series of usage can be grouped: by one of them. A request with several tags is in the group of each. */
+/** The dimensions of which a series can be grouped by one. A request with several tags is in the group of each. */
 export const SERIES_DIMENSIONS = [...DIMENSIONS, 'provider', 'tag', 'status'] as const;
 export type SeriesDimension = (typeof SERIES_DIMENSIONS)[number];
 
@@ -16,15 +16,15 @@ export function isDimension(name: string): name is Dimension {
   return DIMENSIONS.some((dimension) => dimension === name);
 }
 
-/** The ids of owners in a row, in its names on the wire; null: it has none. */
+/** The ids of a row's owners, under their names in the API; null: the row has no such owner. */
 export type OwnerIds = { readonly [Name in Owner as `${Name}_id`]?: string | null };
 
 /** Names by id: an organization's and a team's slug, a person's email address, a key's name. */
 export type OwnerNames = Readonly<Record<Owner, ReadonlyMap<string, string>>>;
 
 /**
- * The names of what has these ids; what is gone has none. `organizationId`: nothing of another organization is named;
- * null: whichever it belongs to.
+ * The names of the owners with these ids; a deleted owner has none. `organizationId`: only owners of this organization
+ * are named; null: owners of every organization.
  */
 export type FindOwnerNames = (
   organizationId: string | null,
@@ -59,7 +59,7 @@ function withNames<Row extends OwnerIds>(row: Row, names: OwnerNames): Named<Row
   return named as Named<Row>;
 }
 
-/** The owner whose id a member of a row is; null: it is something else. */
+/** The owner whose id this member of a row is; null: it is not an owner's id. */
 export function ownerOf(member: string): Owner | null {
   return OWNERS.find((owner) => member === `${owner}_id`) ?? null;
 }

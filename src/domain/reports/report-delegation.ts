@@ -1,5 +1,5 @@
-// A report that a gateway has authorized and hands to the jobs process to answer: which report, for which audience,
-// about whose requests.
+// A report that a gateway has authorized and that the jobs process answers: which report, for which audience, about
+// whose requests.
 
 import { z } from 'zod';
 
@@ -27,7 +27,7 @@ export const reportDelegationSchema = z.strictObject({
     /** Set when a key without a user asks about itself. */
     apiKeyId: id.exactOptional(),
   }),
-  /** Of the report `request`: which one. */
+  /** The id of the request, for the report `request`. */
   requestId: id.exactOptional(),
 });
 

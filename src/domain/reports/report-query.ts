@@ -8,7 +8,7 @@ import { DIMENSIONS, type Dimension, SERIES_DIMENSIONS, type SeriesDimension } f
 import type { Audience, Report } from './report-delegation.ts';
 import { STATUS_FILTER } from './status-filter.ts';
 
-/** In calendar days (spec 8). */
+/** The longest window, in calendar days (spec 8). */
 export const WINDOW_DAYS_MAX = 92;
 /** Windows of up to this many days get hourly buckets in the routing report by default. */
 export const HOURLY_DAYS_MAX = 3;
@@ -17,9 +17,9 @@ const PAGE_ENTRIES_MAX = 100;
 /** Groups of a series that are shown one by one; the rest is summed up. */
 export const SERIES_GROUPS_MAX = 25;
 export const SERIES_GROUPS_DEFAULT = 10;
-/** Of the routing report's `by_model`; the rest is summed up (spec 2.5). */
+/** Entries of the routing report's `by_model`; the rest is summed up (spec 2.5). */
 export const REPORTED_MODELS_MAX = 25;
-/** Of the routing report's `recent_corrections` (spec 2.5). */
+/** Entries of the routing report's `recent_corrections` (spec 2.5). */
 export const REPORTED_CORRECTIONS_MAX = 20;
 
 const MOMENT = 'must be a date, such as 2026-01-31, or a date and time with a time zone, such as 2026-01-31T12:00:00Z';
@@ -98,7 +98,7 @@ const AUDIENCE_FILTERS = {
   platform: ofPlatform,
 } as const;
 
-/** The member view sums up an organization and does not set its people side by side. */
+/** The member view sums up an organization and does not compare its people. */
 const MEMBER_DIMENSIONS: readonly Dimension[] = ['model', 'organization', 'team'];
 
 function groupField(dimensions: readonly Dimension[]) {
@@ -119,7 +119,7 @@ function groupField(dimensions: readonly Dimension[]) {
 }
 const GROUPED: Readonly<Partial<Record<Report, true>>> = { usage: true, daily: true };
 
-/** A tag can name a person, so the member view has none side by side either. */
+/** A tag can name a person, so the member view does not compare tags either. */
 const MEMBER_SERIES_DIMENSIONS: readonly SeriesDimension[] = [...MEMBER_DIMENSIONS, 'provider', 'status'];
 
 function seriesGroupField(dimensions: readonly SeriesDimension[]) {

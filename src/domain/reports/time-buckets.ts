@@ -1,9 +1,9 @@
-// Computes hours and days in a time zone. ClickHouse is told where each begins: so this runtime alone decides the
-// boundaries, daylight saving included, whichever server has the facts.
+// Computes hours and days in a time zone. ClickHouse gets the beginning of each, so the boundaries, daylight saving
+// included, do not depend on the server that has the facts.
 
 import { DAY_MS, HOUR_MS } from '../../platform/durations.ts';
 
-/** No zone's offset divides it. */
+/** Every zone's offset is a multiple of this. */
 const QUARTER_MS = 900_000;
 
 interface BucketKind {
@@ -28,7 +28,7 @@ export interface TimeBucket {
 /** The buckets that a window touches, first to last. */
 export function bucketsOf({ fromMs, untilMs, ...kind }: Window): TimeBucket[] {
   const buckets = new TimeBuckets(kind);
-  // No hour is shorter than a quarter of one, and no day than half of one.
+  // A changed clock leaves no bucket shorter than a quarter of an hour, and no day shorter than half a day.
   const stepMs = kind.granularity === 'hour' ? QUARTER_MS : DAY_MS / 2;
   const found = new Map<number, TimeBucket>();
   const add = (atMs: number): void => {
@@ -65,7 +65,7 @@ export class TimeBuckets {
   }
 
   bucketAt(instantMs: number): TimeBucket {
-    // No bucket begins within a quarter of an hour, and what a clock shows has no milliseconds.
+    // Buckets begin at quarters of an hour, and the runtime's clock parts have no milliseconds.
     const quarterMs = Math.floor(instantMs / QUARTER_MS) * QUARTER_MS;
     const name = this.nameAt(quarterMs);
     let bucket = this.byName.get(name);
@@ -80,7 +80,7 @@ export class TimeBuckets {
   }
 
   /**
-   * The first quarter of an hour in the bucket: where the local clock says it is, unless the clock was changed in
+   * The first quarter of an hour in the bucket: the one that the local time implies, unless the clock was changed in
    * between.
    */
   private startOf(name: string, quarterMs: number): number {
@@ -100,7 +100,7 @@ export class TimeBuckets {
 
   /**
    * The local time as if it were UTC. Asking the runtime is slow, so a day that begins and ends with the same offset is
-   * assumed to have it throughout.
+   * assumed to have this offset throughout.
    */
   private wallMs(instantMs: number): number {
     const day = Math.floor(instantMs / DAY_MS);

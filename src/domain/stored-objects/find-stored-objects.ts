@@ -7,7 +7,7 @@ import { isKeptItemId } from './kept-ids.ts';
 export interface StoredObjectsFound {
   /** The path of the first reference; null: there is none. */
   readonly path: string | null;
-  /** How many keys that could refer to one stand below the outermost object, whatever their values. */
+  /** How many keys below the outermost object could refer to one, whatever their values. */
   readonly keys: number;
   /** The ids of the items to which `input` refers; null: some id is malformed, or there are too many. */
   readonly itemIds: readonly string[] | null;
@@ -72,7 +72,7 @@ class Walk {
   found: string | null = null;
   keys = 0;
 
-  /** `isData`: keys in here are counted but refer to nothing. */
+  /** `isData`: keys inside are counted but refer to nothing. */
   look(value: unknown, path: string, isData: boolean): void {
     if (Array.isArray(value)) {
       for (const [index, item] of value.entries())

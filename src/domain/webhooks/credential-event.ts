@@ -1,5 +1,5 @@
-// What a webhook tells of an organization's own provider key: that its provider does not accept it, or accepts it
-// again. Nothing of the secret is in it, nor of its end.
+// The webhook message about an organization's own provider key: its provider does not accept it, or accepts it again.
+// It contains no part of the secret, not even its end.
 
 import type { OwnKey } from '../own-keys/own-key.ts';
 
@@ -8,7 +8,7 @@ export interface CredentialEvent {
   readonly data: Readonly<Record<string, string | null>>;
 }
 
-/** null: a change of state that nobody waits to hear of. */
+/** null: the change of state is not reported. */
 export function credentialEvent(before: Pick<OwnKey, 'state'>, after: OwnKey): CredentialEvent | null {
   if ((before.state === 'invalid') === (after.state === 'invalid') || after.state === 'disabled') return null;
   const { id, kind, name, state, stateReason } = after;

@@ -527,7 +527,7 @@ litellm_settings: { model_group_alias: { other: m } }
     context,
     `${entry('m', ['model: gpt-5'])}router_settings: { model_group_alias: [a] }\n`,
   );
-  assert.match(none.printed, /config\.yaml:5: router_settings\.model_group_alias: it is no mapping/);
+  assert.match(none.printed, /config\.yaml:5: router_settings\.model_group_alias: it is not a mapping/);
 });
 
 const NOT_TAKEN = `model_list:
@@ -570,10 +570,10 @@ test('what is not taken over is listed line by line, with the reason and without
     [8, /nobody: "unknown" is no known provider/],
     [10, /bare: its model has no provider in front/],
     [12, /it has no model_name/],
-    [13, /two words: its name is none/],
+    [13, /two words: its name is not valid/],
     [15, /voice: models of mode realtime are not served/],
     [18, /kept: is served on \/v1\/messages alone/],
-    [19, /kept rpm: limits are of/],
+    [19, /kept rpm: limits are set for/],
     [19, /kept weight: /],
     [19, /kept temperature: /],
     [19, /kept mock_response: there are no mocked replies/],

@@ -135,7 +135,7 @@ class Import {
     const own = new Set(params.fields.map((field) => field.name));
     const added = fieldOf(credential, 'credential_values')?.fields.filter((field) => !own.has(field.name)) ?? [];
     if (credential === undefined)
-      this.note(params.line, `litellm_credential_name ${name}`, 'credential_list has no such one');
+      this.note(params.line, `litellm_credential_name ${name}`, 'credential_list has no entry of this name');
     return { ...params, fields: [...params.fields, ...added] };
   }
 
@@ -266,14 +266,15 @@ class Import {
     for (const section of ['router_settings', 'litellm_settings']) {
       const aliases = fieldOf(fieldOf(this.root, section), 'model_group_alias');
       if (aliases?.isList === true)
-        this.note(aliases.line, `${section}.model_group_alias`, 'it is no mapping of names');
+        this.note(aliases.line, `${section}.model_group_alias`, 'it is not a mapping of names');
       for (const alias of aliases?.fields ?? []) {
         const target = typeof alias.value === 'string' ? alias.value : textOf(alias, 'model');
         const model = this.models.get(target ?? '');
         const what = `${section}.model_group_alias ${alias.name}`;
         if (model === undefined) this.note(alias.line, what, `there is no imported model "${target}"`);
         else if (this.isTaken(alias.name)) this.note(alias.line, what, 'a model has this name');
-        else if (!modelNameSchema.safeParse(alias.name).success) this.note(alias.line, what, 'is no name for a model');
+        else if (!modelNameSchema.safeParse(alias.name).success)
+          this.note(alias.line, what, 'is not a valid name of a model');
         else this.models.set(model.id, { ...model, aliases: [...model.aliases, alias.name] });
       }
     }
@@ -331,7 +332,7 @@ function credentialName(params: Field): string | null {
 function whyUnserved(id: string, mode: string): string | null {
   if (id.includes('*')) return 'wildcards: each model has an entry of its own ("tollgate models add")';
   if (!modelNameSchema.safeParse(id).success)
-    return 'its name is none: 1 to 200 visible ASCII characters without spaces';
+    return 'its name is not valid: it must be 1 to 200 visible ASCII characters without spaces';
   if (mode === 'image_generation') return 'images are priced by image: write its entry by hand (docs/configuration.md)';
   return NOT_SERVED_MODES.test(mode) ? `models of mode ${mode} are not served` : null;
 }

@@ -13,8 +13,8 @@ const RETRIES = 'a call is tried again at the next deployment of the model, and 
 const CACHE = 'replies are not kept: no client gets what was made for another';
 const CALLBACKS = 'every request is recorded anyway: see GET /v1/generation, usage reports and /metrics';
 const DATABASE = 'DATABASE_URL of the environment names the database; its contents are not taken over';
-const FIXED = 'a parameter is what the client sends: none is added, changed or dropped';
-const REQUEST_LIMIT = 'limits are of organizations, teams, members and keys (limits: requests_per_minute, ...)';
+const FIXED = 'parameters are relayed as the client sends them: none is added, changed or dropped';
+const REQUEST_LIMIT = 'limits are set for organizations, teams, members and keys (limits: requests_per_minute, ...)';
 const BUDGETS = 'budgets are limits of an organization, team, member or key (limits: kind: budget)';
 const STRATEGY = 'the first deployment is preferred, the others follow when it fails or cools down';
 const CONVERSION = 'requests are relayed in the API that the client speaks: none is converted';
@@ -65,7 +65,7 @@ const REASONS: Readonly<Record<string, string>> = {
   tags: 'deployments are not chosen by tags: organizations, teams and keys can have models of their own',
   enable_tag_filtering: 'deployments are not chosen by tags',
   region_name: 'a region is part of the address of a provider (with: region, or base_url)',
-  stream_timeout: 'timeouts are of a provider: connect_ms, first_byte_ms, idle_ms, total_ms',
+  stream_timeout: 'timeouts are set for a provider: connect_ms, first_byte_ms, idle_ms, total_ms',
   guardrails: 'guardrails are set for an organization',
   environment_variables: 'variables are set where tollgate is started',
   pass_through_endpoints: 'only the APIs of models are relayed',

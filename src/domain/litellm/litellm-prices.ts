@@ -51,10 +51,10 @@ export function importPrice(fields: readonly Field[]): ImportedPrice {
     if (!/_cost(_|$)/.test(name)) continue;
     const isUsd = name === 'input_cost_per_request' || name === 'output_cost_per_image';
     const amount = isUsd ? scaleDecimal(text, 0, USD_DECIMALS) : scaleDecimal(text, PER_MILLION, RATE_DECIMALS);
-    if (amount === null) notes.push({ field, why: 'it is no amount' });
+    if (amount === null) notes.push({ field, why: 'it is not an amount' });
     else if (isUsd) words[name === 'output_cost_per_image' ? 'image' : 'request'] = amount.text;
     else if (!place(name, amount.text)) {
-      notes.push({ field, why: 'there is no price by it' });
+      notes.push({ field, why: 'Tollgate has no such price' });
       continue;
     }
     if (amount?.isRounded === true) notes.push({ field, why: `rounded up to ${amount.text} per million tokens` });

@@ -86,7 +86,7 @@ export function findProvider(params: Field, keys: KeyVariables): FoundProvider {
 
 function whyNot(prefix: string): string {
   if (prefix === 'auto_router') return 'a routing policy chooses among models: docs/routing.md';
-  return `the API of ${prefix.replace(/-$/, '')} is none that is relayed`;
+  return `the API of ${prefix.replace(/[-_]$/, '')} is not relayed`;
 }
 
 interface Entry {

@@ -1,4 +1,4 @@
-// The likely causes of a difference between a provider's bill and our records: their names, and what each says.
+// The likely causes of a difference between a provider's bill and our records: their names and descriptions.
 
 export const CAUSES = {
   day_not_exported: 'the export leaves the day out',

@@ -8,7 +8,7 @@ import { explainUsage, isMeasured, sumRequests } from './explain-usage.ts';
 import type { CostLine, Invoice } from './invoice.ts';
 import { ALL, type CompareParams, findRows, type InvoiceRow, ownUses, type RowsFound } from './invoice-rows.ts';
 import { addMeters, describeMeters, isNothing, METERS, type Meters, NO_METERS, sumMeters } from './meters.ts';
-import { SAME_FROM, sameness } from './pair-names.ts';
+import { SAME_FROM, similarity } from './pair-names.ts';
 import { costAt, unitPrice } from './rate-recorded.ts';
 import { credentialOf, type RecordedUsage } from './recorded-usage.ts';
 
@@ -175,17 +175,17 @@ function otherCharge({ ours, usage, costs, isCalls }: InvoiceRow, cost: bigint):
     : cost < 0n || CREDIT.test(description ?? '')
       ? 'credit'
       : 'other_charge';
-  return { kind, evidence: `they call it "${description}", and it is for no model`, cost };
+  return { kind, evidence: `the provider describes it as "${description}", and it is for no model`, cost };
 }
 
 function describeKey({ key, usage }: InvoiceRow, { found }: Compared): string {
   const uses = found.useOf(key);
-  const alike = [...ownUses(found.others)].find(([, use]) => sameness(use, uses) >= SAME_FROM);
+  const alike = [...ownUses(found.others)].find(([, use]) => similarity(use, uses) >= SAME_FROM);
   if (alike !== undefined)
-    return `it is used as the organization's own key ${alike[0]} is, whose bill this then is: --key ${key}=${alike[0]}`;
+    return `it is used like the organization's own key ${alike[0]}: --key ${key}=${alike[0]}, if this is its bill`;
   const used = sumMeters(usage ?? []);
   const told = isNothing(used) ? '' : `: ${describeMeters(used)}`;
-  return `the key ${key} is none of ours by name or use${told}; --key ${key}=OURS, if it is`;
+  return `the key ${key} matches none of ours by name or use${told}; --key ${key}=OURS, if it is one`;
 }
 
 function describeModel({ model }: InvoiceRow, { recorded }: Compared): string {

@@ -69,7 +69,8 @@ const meterPrices: Explain = (difference) => {
     const lines = costs.filter((line) => line.meter === meter);
     const count = countOf(lines, usage, meter);
     const own = unitPrice(measured, meter, prices);
-    if (count === null || count === 0 || own === null || (lines.length === 0 && isApart(costs) === false)) return [];
+    if (count === null || count === 0 || own === null || (lines.length === 0 && tellsMetersApart(costs) === false))
+      return [];
     const cost = lines.reduce((sum, line) => sum + line.cost, 0n);
     const differs = cost - costAt(own, count);
     return absolute(differs) <= stepsOf(lines) + BigInt(sumRequests(measured))
@@ -88,7 +89,7 @@ const meterPrices: Explain = (difference) => {
 };
 
 /** Whether the export tells costs apart by meter. */
-function isApart(costs: readonly CostLine[]): boolean {
+function tellsMetersApart(costs: readonly CostLine[]): boolean {
   return costs.some(({ meter }) => meter !== null && meter !== 'web_search');
 }
 
@@ -175,12 +176,12 @@ const costAlone: Explain = ({ ours, usage, costs, prices, rest }) => {
 
 /** The export tells no meters apart, so only the whole cost can be said to be higher or lower. */
 const wholePrice: Explain = ({ ours, usage, costs, rest }) => {
-  if (isApart(costs) || usage === null) return [];
+  if (tellsMetersApart(costs) || usage === null) return [];
   const own = ours.reduce((sum, { cost }) => sum + cost, 0n);
   if (own === 0n) return [];
   const percent = Number((rest * 1_000n) / own) / 10;
   const share = `${percent > 0 ? '+' : ''}${percent} %`;
-  const evidence = `the same counts for ${share}; an export by line item tells which price`;
+  const evidence = `the same counts cost ${share}; an export by line item shows which price differs`;
   return [{ kind: 'price', evidence, cost: rest }];
 };
 

@@ -57,9 +57,7 @@ const dividedInput: Explain = ({ delta }) => {
   };
 };
 
-/**
- * One day has as much too much as a day beside has too little, and requests at midnight are enough to account for it.
- */
+/** The surplus of one day is the deficit of a day beside it, and requests at midnight are enough to account for it. */
 const dayEdge: Explain = ({ delta, deltaBeside, isBesideCompared, edge, edgeBeside }) => {
   const isMoved = METERS.every((meter) => {
     const moved = delta[meter];

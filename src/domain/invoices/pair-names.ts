@@ -35,7 +35,7 @@ export function pairModels(
 export type UseByCell = ReadonlyMap<string, number>;
 
 /** How much two uses have in common: 1 if they are equal, 0 if they have nothing in common. */
-export function sameness(one: UseByCell, other: UseByCell): number {
+export function similarity(one: UseByCell, other: UseByCell): number {
   let common = 0;
   let all = 0;
   for (const cell of new Set([...one.keys(), ...other.keys()])) {
@@ -46,7 +46,7 @@ export function sameness(one: UseByCell, other: UseByCell): number {
   return all === 0 ? 0 : common / all;
 }
 
-/** Two uses that have at least this much in common are taken for one key's. */
+/** Two uses with at least this similarity count as the use of one key. */
 export const SAME_FROM = 0.5;
 
 /** Keys that the user has not paired are paired by use, the most similar first. */
@@ -60,7 +60,7 @@ export function pairKeys(
   const candidates = [...theirs]
     .filter(([key]) => !paired.has(key))
     .flatMap(([key, use]) =>
-      [...ours].filter(([own]) => !taken.has(own)).map(([own, used]) => ({ key, own, same: sameness(use, used) })),
+      [...ours].filter(([own]) => !taken.has(own)).map(([own, used]) => ({ key, own, same: similarity(use, used) })),
     )
     .filter(({ same }) => same >= SAME_FROM)
     .sort((one, other) => other.same - one.same);

@@ -29,7 +29,7 @@ for (const [letter, byte] of [
 ] as const)
   SINGLE[letter.charCodeAt(0)] = byte;
 
-/** Reused for one string after another: what it holds is valid until the next `decode`. */
+/** Reused for one string after another: its content is valid until the next `decode`. */
 export class DecodedText {
   bytes: Buffer = Buffer.allocUnsafeSlow(FIRST_BYTES);
   length = 0;

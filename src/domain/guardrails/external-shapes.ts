@@ -125,7 +125,10 @@ function nameOf(entity: string): string {
   return entity.slice(0, ENTITY_LENGTH_MAX).replaceAll(/[^\w ./:-]/g, '_');
 }
 
-/** Where each code point begins in the text's UTF-8, and where the last one ends: made once for all of its findings. */
+/**
+ * Where each code point begins in the text's UTF-8, and where the last one ends. It is computed once for all findings
+ * in the text.
+ */
 function offsetsOf(text: string): Uint32Array {
   const offsets = new Uint32Array(text.length + 1);
   let count = 0;

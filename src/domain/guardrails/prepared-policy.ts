@@ -176,7 +176,7 @@ function* preparedInSlices(policy: Policy): Generator<void, PreparedPolicy> {
   return made;
 }
 
-/** Prepares a policy in slices for all stages and APIs, and packs it. */
+/** Prepares a policy in slices; if it has words or patterns, for all stages and APIs, and packed. */
 export function* preparedForUse(policy: Policy): Generator<void, void> {
   if (prepared.has(policy)) return;
   const made = yield* preparedInSlices(policy);

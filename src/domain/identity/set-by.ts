@@ -1,4 +1,4 @@
-// Who set a usage limit or a list of models. What either party set applies, so that an organization can only tighten
+// Who set a usage limit or a list of models. The settings of both parties apply, so an organization can only tighten
 // what the platform set.
 
 /**

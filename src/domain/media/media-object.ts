@@ -1,9 +1,9 @@
-// A file that a client of an organization uploaded (spec 2.2): what is known of it beside its bytes.
+// A file that a client of an organization uploaded (spec 2.2), without its bytes.
 
 export interface MediaObject {
   readonly id: string;
   readonly organizationId: string;
-  /** What its bytes show it to be (sniff-type.ts); never what its uploader declared. */
+  /** The type that its bytes show (sniff-type.ts), never the type that its uploader declared. */
   readonly contentType: string;
   readonly bytes: number;
   readonly createdAtMs: number;
@@ -19,8 +19,8 @@ export interface ReceivedFile {
 }
 
 export interface MediaLimits {
-  /** Of one file. */
+  /** The largest size of a file. */
   readonly fileBytesMax: number;
-  /** Of all files of an organization. */
+  /** The most bytes of all files of an organization together. */
   readonly organizationBytesMax: number;
 }

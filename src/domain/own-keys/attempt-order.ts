@@ -42,7 +42,7 @@ export interface KeyCandidate<Served> {
    * for all models that it does not exclude: the service must not begin to charge because a provider was renamed.
    */
   readonly isKnown: boolean;
-  /** The cost of which the platform's fee is a share is known. If not, the key counts but cannot be used. */
+  /** False: the platform's fee is a share of a price that is unknown. The key then counts but cannot be used. */
   readonly hasFeeBasis: boolean;
   /** The platform allows the organization keys of this kind. If not, the key counts but cannot be used. */
   readonly isOpen: boolean;

@@ -26,7 +26,7 @@ export interface OwnDeploymentParams {
   readonly api: ApiName;
   /** The APIs of the key's kind. */
   readonly apis: readonly ApiName[];
-  /** What the organization's provider charges it. */
+  /** The organization's own price of the model; null: it has set none. */
   readonly ownPrice: Price | null;
   readonly fee: ByokFee | null;
 }

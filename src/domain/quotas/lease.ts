@@ -42,7 +42,7 @@ export interface LeaseAnswer {
   /** What the store can still grant after this. */
   readonly available: bigint;
   /**
-   * What other processes have leased, as far as the store knows: only that can be revoked. Of a rate, what they may
+   * What other processes have leased, as far as the store knows: only that can be revoked. For a rate, what they may
    * still use.
    */
   readonly leasedElsewhere: bigint;

@@ -8,7 +8,7 @@ export type Owner = (typeof OWNERS)[number];
 export const DIMENSIONS = ['model', ...OWNERS] as const;
 export type Dimension = (typeof DIMENSIONS)[number];
 
-/** The dimensions of which a series can be grouped by one. A request with several tags is in the group of each. */
+/** A series of usage can be grouped by one of these dimensions. A request with several tags is in the group of each. */
 export const SERIES_DIMENSIONS = [...DIMENSIONS, 'provider', 'tag', 'status'] as const;
 export type SeriesDimension = (typeof SERIES_DIMENSIONS)[number];
 

@@ -1,6 +1,6 @@
-// Replays requests that were routed before under a draft policy: which tier and model would have served each, and what
-// its tokens would have cost there. The classifier's answers come from the records, so nothing is asked again; tiers
-// are matched by name. Pure.
+// Replays recorded requests under a draft policy: which tier and model would have served each request, and what its
+// tokens would have cost there. The classifier's answers come from the records, so nothing is asked again; tiers are
+// matched by name. Pure.
 
 import { BoundedMap } from '../../platform/bounded-map.ts';
 import type { RoutedApi } from '../models/apis.ts';

@@ -12,7 +12,10 @@ import {
 } from '../models/price.ts';
 import { type Factor, multiply } from '../money/factor.ts';
 
-/** What a request is served with. An absent field or a name in PLAIN means the provider's ordinary service. */
+/**
+ * What a request is served with. A field that is absent or has a name in PLAIN means the provider's ordinary service;
+ * but an absent service tier, or `auto`, is the price's default tier if it has one.
+ */
 export interface Conditions {
   readonly inputTokens: number;
   readonly serviceTier?: string | undefined;

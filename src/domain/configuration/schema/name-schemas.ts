@@ -1,4 +1,4 @@
-// What names in a configuration file may look like, for every part of its schema.
+// The schemas of names in a configuration file, for all parts of its schema.
 
 import { z } from 'zod';
 
@@ -10,5 +10,5 @@ export const slugSchema = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,62}$/, {
 export const modelNameSchema = z
   .string()
   .regex(/^[\x21-\x7e]{1,200}$/, 'must be 1 to 200 visible ASCII characters without spaces');
-/** What people read: one line. */
+/** A label for people: one line. */
 export const labelSchema = z.string().regex(/^\P{C}{1,200}$/u, 'must be 1 to 200 characters');

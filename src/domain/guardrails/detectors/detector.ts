@@ -38,8 +38,8 @@ export interface Detector {
   /** Byte pairs, as `pairOf` makes them. */
   readonly anchors: readonly number[];
   /**
-   * Whether something is found at an anchor, whose second byte is at `at`, in a text that begins at `start`. Reads
-   * bytes[start - 1, end) only, and of those CONTEXT_BYTES before `at` and a bounded number behind it.
+   * Whether something is found at an anchor, whose second byte is at `at`, in a text that begins at `start`. It reads
+   * only within bytes[start - 1, end), at most CONTEXT_BYTES before `at` and a bounded number of bytes after it.
    */
   readonly find: (bytes: Uint8Array, at: number, start: number, end: number, hit: Hit) => boolean;
   /** The first byte of a suffix of bytes[start, end) that could still become a finding; `end`: there is none. */

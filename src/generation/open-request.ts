@@ -28,7 +28,7 @@ import type { Routed } from './routing/router.ts';
 /** Serves a request whose body is complete, and releases it. It must not throw. */
 export type ServeWhole = (request: OpenRequest, received: ReceivedFrom<ScopedPrincipal>) => Promise<void>;
 
-const BOUNDARY_IN_MODEL = "its boundary, behind two dashes, stands in the provider's name of the model";
+const BOUNDARY_IN_MODEL = "the provider's name of the model contains the form's boundary after two dashes";
 
 export class OpenRequest implements RefusalWatch, RequestReceiver<ScopedPrincipal> {
   readonly plane: DataPlane;

@@ -215,7 +215,10 @@ function isPriced(params: AdmissionParams): boolean {
   return price !== null && worstCaseCost(dialect, bounds, { inputTokensMax: 1, outputTokensMax: 1 }, price) !== null;
 }
 
-/** What a request lacks whose tokens have no bound: what its sender cannot set is told before what they can. */
+/**
+ * What a request lacks whose tokens have no bound. A missing bound of the input is named first, since its sender cannot
+ * set that one.
+ */
 function missingBound({ dialect, served, bounds, measure }: AdmissionParams): {
   readonly field: string;
   readonly reason?: string;

@@ -17,8 +17,8 @@ export interface WorstRates {
 
 export interface WorstPrice extends WorstRates {
   /**
-   * The highest rates of a request with up to so many input tokens, in ascending order. Absent: the size changes
-   * nothing.
+   * By the most input tokens that a request may have, ascending: a tier has the highest rates of all sizes up to it.
+   * Absent: the size changes nothing.
    */
   readonly tiers?: readonly WorstTier[];
   /** Charges beside tokens and images. Absent: none. */

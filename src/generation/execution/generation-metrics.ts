@@ -67,7 +67,7 @@ export class GenerationMetrics {
     );
     this.overhead = registry.histogram(
       'tollgate_overhead_seconds',
-      'From the whole request received to the first call of a provider: what is ours',
+      'From the complete request received to the first call of a provider',
       OVERHEAD_BUCKETS_SECONDS,
       ['api'],
     );
@@ -81,7 +81,7 @@ export class GenerationMetrics {
     this.inputTokens = tokens.labels('input');
     this.outputTokens = tokens.labels('output');
     this.counted = registry
-      .counter('tollgate_usage_counted_total', 'Executions whose usage was counted by us, not reported')
+      .counter('tollgate_usage_counted_total', 'Executions whose usage was counted by the gateway, not reported')
       .labels();
     this.distrusted = registry
       .counter('tollgate_usage_distrusted_total', 'Executions whose reported usage was set aside: an alarm')
@@ -89,7 +89,7 @@ export class GenerationMetrics {
     this.unpriced = registry
       .counter(
         'tollgate_usage_unpriced_total',
-        'Billed executions whose reply names what has no price, charged as held: an alarm',
+        'Billed executions whose reply names something without a price, charged as held: an alarm',
       )
       .labels();
     this.suspended = registry

@@ -63,7 +63,7 @@ export class RefusedRequests {
     this.unrecorded = parts.metrics
       .counter(
         'tollgate_refusals_unrecorded_total',
-        'Requests refused without a record: beyond what an organization has recorded, or with a spool that takes none',
+        'Refused requests without a record: the organization’s limit is reached, or the spool takes none',
       )
       .labels();
   }

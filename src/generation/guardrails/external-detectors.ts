@@ -71,7 +71,7 @@ export class ExternalDetectors {
     this.egress = new EgressGuard({ anyPort: true, allowPrivate: parts.allowPrivate, allowed: [] });
     this.asked = parts.metrics.counter(
       'tollgate_guardrail_external_total',
-      'Questions to external detectors of guardrails, by result',
+      'Calls of external guardrail detectors, by result',
       ['result'],
     );
   }

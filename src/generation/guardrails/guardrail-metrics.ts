@@ -19,7 +19,7 @@ export class GuardrailMetrics {
   constructor(registry: MetricsRegistry) {
     this.requests = registry.counter(
       'tollgate_guardrail_requests_total',
-      'Requests and replies that guardrails screened, by stage and by the strongest that was done',
+      'Requests and replies that guardrails screened, by stage and strongest action',
       ['stage', 'action'],
     );
     this.findings = registry.counter('tollgate_guardrail_findings_total', 'What guardrails found, by entity', [
@@ -27,14 +27,14 @@ export class GuardrailMetrics {
     ]);
     this.notScanned = registry.counter(
       'tollgate_guardrail_not_scanned_total',
-      'Requests and replies of which guardrails could not see all, by reason',
+      'Requests and replies that guardrails could not screen completely, by reason',
       ['reason'],
     );
     // Every series begins at 0: a series that first appears as 1 has not risen for an alert.
     for (const reason of NOT_SCANNED) this.notScanned.labels(reason);
     this.unrestored = registry.counter(
       'tollgate_guardrail_unrestored_total',
-      'Shapes of placeholders in replies that their requests had not made, by model',
+      'Texts in replies that look like placeholders but that the request had not made, by model',
       ['model'],
     );
   }

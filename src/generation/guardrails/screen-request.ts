@@ -135,11 +135,11 @@ function scanAgain(
 ): ScannedBody {
   if (form === null) {
     const scanned = scanner.scan(body);
-    if (refuseScan(scanned) !== null) throw new Error(`a screened request became one that is ${scanned.fault}`);
+    if (refuseScan(scanned) !== null) throw new Error(`a request is invalid after screening: ${scanned.fault}`);
     return { body, scanned, form: null };
   }
   const again = scanMultipart(body, contentType);
-  if ('fault' in again) throw new Error(`a screened form became one that is ${again.fault}`);
+  if ('fault' in again) throw new Error(`a form is invalid after screening: ${again.fault}`);
   return { body, scanned: null, form: again };
 }
 

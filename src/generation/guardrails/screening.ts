@@ -58,7 +58,7 @@ export class Screening {
   /** Asks the external detectors about texts of the reply. */
   askOfReply(texts: readonly string[]): Promise<ExternalAnswer> {
     const { compiled, external } = this;
-    if (compiled?.output == null || external === null) throw new Error('nobody is to be asked about the reply');
+    if (compiled?.output == null || external === null) throw new Error('no external detector is for the reply');
     return external.detectors.ask(compiled, compiled.output, external.organizationId, texts);
   }
 

@@ -35,7 +35,7 @@ import { overdue } from './time-limits.ts';
 
 export interface PassThroughParams {
   readonly exchange: Exchange;
-  /** Whose request it is. */
+  /** The owner of the request. */
   readonly owner: KeyOwner;
   /** The provider, with the operator's key or an organization's own key. */
   readonly provider: Provider;

@@ -26,7 +26,7 @@ export interface RelayContext extends LearntFromCalls {
 
 export interface RelayParams {
   readonly exchange: Exchange;
-  /** Whose request it is. */
+  /** The organization whose request this is. */
   readonly organizationId: string;
   readonly dialect: Dialect;
   /**

@@ -60,5 +60,5 @@ export function refuseScan(scanned: ScannedRequest): Refusal | null {
  * refused under the name of its field.
  */
 export function refuseLetterCase(field: string): Refusal {
-  return { kind: 'invalid_field', field, reason: 'its name must be in small letters, as it stands here' };
+  return { kind: 'invalid_field', field, reason: 'its name must be written in lower case, as shown here' };
 }

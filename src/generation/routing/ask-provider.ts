@@ -109,7 +109,7 @@ class WholeReply implements ReplyHandler {
   }
 
   onReplyPause(): void {
-    // Nothing goes on from here before the end.
+    // The reply is used only once it is complete.
   }
 
   onReplyEnd(): void {

@@ -93,7 +93,9 @@ export class Router {
     return 'kind' in continued ? continued : this.continueOn(request, policy, continued);
   }
 
-  /** With a person's text a request is a follow-up; without, it belongs to the turn of the response it continues. */
+  /**
+   * A request with a person's text is a follow-up. Any other request belongs to the turn of the response it continues.
+   */
   private async continueOn(
     request: WaitingRequest,
     policy: RoutingPolicy,

@@ -15,12 +15,12 @@ export class RoutingMetrics implements ClassifierMetrics {
   constructor(registry: MetricsRegistry) {
     this.routes = registry.counter(
       'tollgate_routes_total',
-      'Auto-routed requests, by reason and whether the route was the turn’s already',
+      'Auto-routed requests, by reason and whether the turn had its route already',
       ['reason', 'cached'],
     );
     this.results = registry.counter(
       'tollgate_classifier_calls_total',
-      'Questions for a routing classifier, by what came of them',
+      'Classifications by routing classifiers, by result',
       ['result'],
     );
     this.seconds = registry
@@ -29,7 +29,7 @@ export class RoutingMetrics implements ClassifierMetrics {
     this.away = registry
       .counter(
         'tollgate_routing_store_faults_total',
-        'Turns that were routed without the remembered ones: the store could not be asked',
+        'Turns that were routed without the remembered turns, since the store could not be asked',
       )
       .labels();
   }

@@ -4,7 +4,7 @@
 //
 // When an answer is lost, it is uncertain whether the call took effect. Until the store has said what became of it
 // (`recover`), the process assumes the case that overspends nothing: what it requested was not granted, and what it
-// returned is gone. Calls about rates are not recovered: what a lost one leaves of them ages out. The answer that one
+// returned is gone. Calls about rates are not recovered: what a lost call changed ages out. The answer that one
 // quota is locked does not mean that the store is away.
 
 import type { LeaseAnswer, LeaseRequest, NotDone, Quota, RecoveredCall } from '../../../domain/quotas/lease.ts';

@@ -9,7 +9,7 @@
 // 64 bytes are judged at a time; that is where nearly all bytes of a real request are. Everything else is a plain state
 // machine.
 //
-// In this order, each behind a line like the next one:
+// The parts of this file, in this order, each under a heading line:
 //   Memory          where everything lies: tables, a piece of input, and a slot for each scan under way
 //   Vocabulary      the numbers of states, faults, keys' roles and kinds of values
 //   Entry           initialize, begin and feed, which request-scanner.ts calls
@@ -135,7 +135,7 @@ const CLASS_ARRAY: u8 = 7;
 const CLASS_ARRAY_END: u8 = 8;
 const CLASS_SPACE: u8 = 9;
 
-// Where a number stands.
+// States of a number's scan: what was read last.
 const NUMBER_MINUS: i32 = 0;
 const NUMBER_ZERO: i32 = 1;
 const NUMBER_INTEGER: i32 = 2;
@@ -145,7 +145,7 @@ const NUMBER_E: i32 = 5;
 const NUMBER_SIGN: i32 = 6;
 const NUMBER_EXPONENT: i32 = 7;
 
-// Where a string stands: nothing special, after a backslash, or 1..4 hex digits still due.
+// States of a string's scan: nothing special, after a backslash, or 1 to 4 hex digits still due.
 const STRING_PLAIN: i32 = 0;
 const STRING_ESCAPE: i32 = 1;
 const STRING_HEX: i32 = 1; // plus the digits due
@@ -153,12 +153,12 @@ const STRING_HEX: i32 = 1; // plus the digits due
 const QUOTE: u32 = 0x22;
 const BACKSLASH: u32 = 0x5c;
 
-// What the token functions return beside a position.
+// Further results of the token functions, beside the position that they return.
 let tokenState: i32 = 0;
 let tokenEscaped: bool = false;
 let nonAscii: u32 = 0;
 let faultAt: usize = 0;
-/** What the next value is read for; in the slot between two chunks. */
+/** What the next value is read for. Between two chunks the slot keeps it. */
 let wanted: i32 = WANT_NOTHING;
 /** The key just decoded has a letter outside ASCII that some parsers take for an ASCII one. */
 let decodedFolds: bool = false;
@@ -540,7 +540,7 @@ function scanLongString(from: usize, limit: usize): usize {
       return end;
     }
     at += 64;
-    // One block without anything special is mostly followed by more of them: prose, base64.
+    // A block without anything special is mostly followed by more such blocks: prose, base64.
     if (backslash == 0 && !v128.any_true(low)) while (isPlain(at)) at += 64;
   }
   // Past the limit only when the sentinel's first quote was escaped by the chunk's last byte.
@@ -567,7 +567,7 @@ function isSpecial(bytes: v128): v128 {
   return v128.or(marks, i8x16.gt_s(i8x16.splat(0x20), bytes));
 }
 
-/** `n` or `t`: nearly all that is ever escaped in text beside quotes and backslashes. */
+/** `n` or `t`: nearly the only letters that are escaped in text, beside quotes and backslashes. */
 // @ts-ignore: decorator
 @inline
 function isLineLetter(bytes: v128): v128 {
@@ -718,7 +718,7 @@ function keepKeyPart(slot: usize, from: usize, end: usize): void {
   store<i32>(slot, kept + length, KEY_RAW_LENGTH);
 }
 
-/** An object or array is over, and the one around it is the outermost object or one of its values. */
+/** Called when an object or array ends whose parent is the outermost object or one of its values. */
 function endShallow(slot: usize, depth: i32, offset: i32, closer: u32): void {
   if (depth == 1) endTopLevelValue(slot, offset);
   else if (depth == 2 && closer == 0x7d && load<i32>(slot, IN_ITEM) != 0) {

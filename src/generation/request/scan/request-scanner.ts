@@ -141,7 +141,7 @@ export class RequestScanner {
     return (this.nextSlot - SLOTS) / SLOT_BYTES - this.freeSlots.length;
   }
 
-  // What follows is for Scan alone.
+  // The methods below are only for Scan.
 
   takeSlot(): number {
     let slot = this.freeSlots.pop();

@@ -180,7 +180,7 @@ export class OpenRequest implements RefusalWatch, RequestReceiver<ScopedPrincipa
   }
 
   /** Whether the request continues a response or refers to items, whose owner must be looked up. */
-  get looksUp(): boolean {
+  get needsLookUp(): boolean {
     const { scanned } = this.received;
     return (
       this.read?.bounds.saved?.previousResponseId != null ||
@@ -234,7 +234,7 @@ export class OpenRequest implements RefusalWatch, RequestReceiver<ScopedPrincipa
   }
 
   /** Keeps an admission that was granted, so that `release` releases it. */
-  keep(found: Admission | Refusal): Admission | Refusal {
+  keepAdmission(found: Admission | Refusal): Admission | Refusal {
     if (found instanceof Admission) this.admission = found;
     return found;
   }

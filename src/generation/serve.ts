@@ -66,7 +66,7 @@ async function serveWhole(request: OpenRequest, received: ReceivedFrom<ScopedPri
 
     // A continued response is looked up only for a request that could be admitted even if that response added no
     // tokens.
-    if (request.looksUp && request.admission === null) {
+    if (request.needsLookUp && request.admission === null) {
       const refusal = await admitProvisionally(plane, request, [served.model.id], 0);
       if (request.refuseOrDrop(refusal)) return;
     }
@@ -86,12 +86,12 @@ async function serveWhole(request: OpenRequest, received: ReceivedFrom<ScopedPri
     if (!plane.canRecord()) return exchange.refuse({ kind: 'billing_unavailable' });
     request.releaseAdmission();
     const admitting = admit(request.admissionOf(served, continued.carriedTokens), plane.admission);
-    let admission = request.keep(admitting instanceof Promise ? await withSocketsRead(admitting) : admitting);
+    let admission = request.keepAdmission(admitting instanceof Promise ? await withSocketsRead(admitting) : admitting);
     // When the organization cannot pay for the service, only its own keys serve, and the request is admitted anew:
     // `alone` then replaces the model, the deployments and the refusal.
     const alone = ownKeysAlone(served, deployments, admission);
     if (alone !== null)
-      admission = request.keep(
+      admission = request.keepAdmission(
         await admit(request.admissionOf(alone.served, continued.carriedTokens), plane.admission),
       );
     if (request.refuseOrDrop(admission)) return;

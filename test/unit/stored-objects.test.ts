@@ -71,7 +71,7 @@ async function refusedField(api: Api, body: string): Promise<string | null> {
   const found = await readStoredObjects(DIALECTS[api], request, [OWN], workers);
   if (!('kind' in found)) {
     assert.deepEqual(
-      [found.deployments, found.itemIds, found.isOpen, 'deployments' in shared && shared.deployments],
+      [found.deployments, found.itemIds, found.addsUnknownInput, 'deployments' in shared && shared.deployments],
       [[OWN], [], false, [OWN, SHARED]],
     );
     return null;
@@ -170,7 +170,7 @@ describe('items to which a request refers', () => {
     const body = Buffer.from(`{"model": "m", ${members}}`);
     const found = await readStoredObjects(responses, { body, scanned: scanner.scan(body), form: null }, [OWN], workers);
     assert.ok('deployments' in found, JSON.stringify(found));
-    assert.deepEqual([found.deployments, found.isOpen], [[OWN], false]);
+    assert.deepEqual([found.deployments, found.addsUnknownInput], [[OWN], false]);
     return found.itemIds;
   };
 

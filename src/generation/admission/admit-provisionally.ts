@@ -31,6 +31,6 @@ export async function admitProvisionally(
       request.admissionOf(one, carriedTokens),
     );
   });
-  const admission = request.keep(await admitFirst(candidates, plane.admission));
+  const admission = request.keepAdmission(await admitFirst(candidates, plane.admission));
   return 'kind' in admission ? admission : null;
 }

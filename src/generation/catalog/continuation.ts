@@ -73,7 +73,7 @@ function continueWith(
   const responseId = bounds.saved?.previousResponseId ?? null;
   if (named.itemIds.length > 0) return continueItemsAndResponse(savedResponses, principal, named, responseId);
   // Only the provider knows how long a conversation that it stores has become.
-  const plain: Continuation = { deployments: named.deployments, carriedTokens: named.isOpen ? null : 0 };
+  const plain: Continuation = { deployments: named.deployments, carriedTokens: named.addsUnknownInput ? null : 0 };
   return responseId === null ? plain : continueResponse(savedResponses, principal, responseId, plain);
 }
 

@@ -32,7 +32,7 @@ export interface StoredObjects {
   /** Items that the request refers to, whose owner is not known yet. */
   readonly itemIds: readonly string[];
   /** The named object may add input of unknown length. */
-  readonly isOpen: boolean;
+  readonly addsUnknownInput: boolean;
 }
 
 const NO_ITEMS: readonly string[] = [];
@@ -52,25 +52,26 @@ export function readStoredObjects(
   workers: StoredObjectWorkers,
 ): StoredObjects | Refusal | Promise<StoredObjects | Refusal> {
   const { scanned, body } = request;
-  if (scanned === null || storedObjects === null) return { deployments, itemIds: NO_ITEMS, isOpen: false };
+  if (scanned === null || storedObjects === null) return { deployments, itemIds: NO_ITEMS, addsUnknownInput: false };
   const field = namingField(storedObjects, scanned);
-  const isOpen = field !== null && storedObjects.addInput;
+  const addsUnknownInput = field !== null && storedObjects.addInput;
   const found = field === null ? deployments : sharedDeployments(deployments, field);
   if ('kind' in found) return found;
   const references = referencesIn({ storedObjects }, scanned);
   const mayName = references > 0 || (scanned.storedObjectKeys > 0 && !found.every(isShared));
-  if (!mayName) return { deployments: found, itemIds: NO_ITEMS, isOpen };
+  if (!mayName) return { deployments: found, itemIds: NO_ITEMS, addsUnknownInput };
   if (references > 0 && scanned.hasAmbiguousReference) return withUnknownItems(found);
-  const look: Look = { keys: scanned.storedObjectKeys, references, deployments: found, isOpen };
-  return body.length <= INLINE_BYTES_MAX ? judge(findStoredObjects(body), look) : lookInWorker(body, look, workers);
+  const scan: ScannedNames = { keys: scanned.storedObjectKeys, references, deployments: found, addsUnknownInput };
+  return body.length <= INLINE_BYTES_MAX ? judge(findStoredObjects(body), scan) : findInWorker(body, scan, workers);
 }
 
-interface Look {
+/** What the scan has counted of stored objects, and what is known without parsing the body. */
+interface ScannedNames {
   /** How many keys the scan has counted. */
   readonly keys: number;
   readonly references: number;
   readonly deployments: readonly Deployment[];
-  readonly isOpen: boolean;
+  readonly addsUnknownInput: boolean;
 }
 
 /** The number of items of `input` to which the request only refers. */
@@ -110,30 +111,34 @@ function namingField({ fields }: StoredObjectFields, scanned: ScannedRequest): s
   return null;
 }
 
-async function lookInWorker(body: Buffer, look: Look, workers: StoredObjectWorkers): Promise<StoredObjects | Refusal> {
+async function findInWorker(
+  body: Buffer,
+  scan: ScannedNames,
+  workers: StoredObjectWorkers,
+): Promise<StoredObjects | Refusal> {
   const copy = new Uint8Array(body);
   const options = { bytes: copy.byteLength, deadlineMs: DEADLINE_MS, transfer: [copy.buffer] };
   const found = await workers.run<StoredObjectsFound>('find-stored-objects', copy, options);
   // A request that could not be parsed is not sent.
-  return found.ok ? judge(found.value, look) : { kind: 'traffic_capacity_unavailable' };
+  return found.ok ? judge(found.value, scan) : { kind: 'traffic_capacity_unavailable' };
 }
 
-function judge({ path, keys, itemIds }: StoredObjectsFound, look: Look): StoredObjects | Refusal {
+function judge({ path, keys, itemIds }: StoredObjectsFound, scan: ScannedNames): StoredObjects | Refusal {
   // If the parsed body has fewer keys than the scan has counted, a key came twice, and parsers differ in which value
   // they take.
   const deployments =
     path !== null
-      ? sharedDeployments(look.deployments, path)
-      : keys !== look.keys
-        ? sharedDeployments(look.deployments, 'body', 'a field that may name a stored object comes twice in one object')
-        : look.deployments;
+      ? sharedDeployments(scan.deployments, path)
+      : keys !== scan.keys
+        ? sharedDeployments(scan.deployments, 'body', 'a field that may name a stored object comes twice in one object')
+        : scan.deployments;
   if ('kind' in deployments) return deployments;
-  if (look.references === 0) return { deployments, itemIds: NO_ITEMS, isOpen: look.isOpen };
-  if (itemIds?.length === look.references) return { deployments, itemIds, isOpen: look.isOpen };
+  if (scan.references === 0) return { deployments, itemIds: NO_ITEMS, addsUnknownInput: scan.addsUnknownInput };
+  if (itemIds?.length === scan.references) return { deployments, itemIds, addsUnknownInput: scan.addsUnknownInput };
   return withUnknownItems(deployments);
 }
 
 function withUnknownItems(deployments: readonly Deployment[]): StoredObjects | Refusal {
   const shared = deploymentsForUnknownItems(deployments);
-  return 'kind' in shared ? shared : { deployments: shared, itemIds: NO_ITEMS, isOpen: true };
+  return 'kind' in shared ? shared : { deployments: shared, itemIds: NO_ITEMS, addsUnknownInput: true };
 }

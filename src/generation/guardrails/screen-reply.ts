@@ -164,7 +164,7 @@ export class ScreenReply extends ReplyStage {
   private pass(stream: StreamScreen, pieces: readonly Buffer[]): void {
     for (const piece of pieces) this.passOrHold(stream, piece);
     if (stream.endedBy !== null) this.endStream(stream);
-    else if (stream.isEndless) this.giveUp(stream, NOTHING, 'too_large');
+    else if (stream.isEventTooLarge) this.giveUp(stream, NOTHING, 'too_large');
     else if (stream.large !== null) this.screenLarge(stream, stream.large);
     else if (stream.isWaiting) this.screenLater(stream);
   }
@@ -318,7 +318,7 @@ export class ScreenReply extends ReplyStage {
   /** The client has left: the findings so far are recorded. */
   leave(): void {
     if (this.stream !== null && this.mode === 'stream') this.report(this.stream.tally);
-    if (this.stream !== null) this.stream.isLeft = true;
+    if (this.stream !== null) this.stream.hasClientLeft = true;
     this.mode = 'over';
     this.chunks = [];
   }

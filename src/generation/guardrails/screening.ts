@@ -68,7 +68,7 @@ export class Screening {
   }
 
   /** Whether the reply must be screened: a rule applies to it, or it may contain placeholders. */
-  get looksAtReply(): boolean {
+  get screensReply(): boolean {
     return this.compiled !== null && (stageOf(this.compiled, 'output') !== null || this.values !== null);
   }
 

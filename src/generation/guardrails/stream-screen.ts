@@ -63,7 +63,7 @@ export class StreamScreen implements LaneRules {
   /** Events that are not screened yet. If the first is large, it is screened by a worker. */
   private unread: EventBytes[] = [];
   /** The client has left. */
-  isLeft = false;
+  hasClientLeft = false;
   private readonly inlineBytesMax: number;
 
   constructor(rules: BodyRules, node: PlaceNode) {
@@ -87,7 +87,7 @@ export class StreamScreen implements LaneRules {
   }
 
   /** Whether an incomplete event has more bytes than an event may have. */
-  get isEndless(): boolean {
+  get isEventTooLarge(): boolean {
     return this.lines.restBytes > EVENT_BYTES_MAX;
   }
 
@@ -221,7 +221,7 @@ export class StreamScreen implements LaneRules {
         lane.append(text, at, Math.min(text.length, at + this.inlineBytesMax));
         lane.advance(false);
         await socketsRead();
-        if (this.isLeft || this.endedBy !== null) return;
+        if (this.hasClientLeft || this.endedBy !== null) return;
       }
       grown.add(lane);
       pieces.push({ piece, lane, start, end: lane.end });

@@ -186,7 +186,7 @@ class PassThrough implements OpenRelay, ClientWatch, WriterOwner {
   private screened(reply: CapturedReply): ReplyHandler | null {
     const { exchange, context } = this;
     const { screening } = this.params;
-    if (screening?.compiled == null || !screening.looksAtReply) return null;
+    if (screening?.compiled == null || !screening.screensReply) return null;
     return new ScreenReply(this.writer, {
       screening,
       compiled: screening.compiled,

@@ -63,7 +63,7 @@ class Relay implements OpenRelay, ClientWatch, WriterOwner, EndRecorder, Executi
 
   private screenReplyBefore(next: ReplyHandler): ScreenReply | null {
     const { screening, dialect, exchange } = this.params;
-    if (screening?.compiled == null || !screening.looksAtReply) return null;
+    if (screening?.compiled == null || !screening.screensReply) return null;
     return new ScreenReply(next, {
       screening,
       compiled: screening.compiled,

@@ -33,7 +33,7 @@ function routeVirtualModel(
       ? { kind: 'api_not_supported', model: virtualModel, api }
       : { kind: 'unknown_model', model: virtualModel };
   }
-  const carriedTokens = request.looksUp || bounds.saved?.conversationId != null ? null : 0;
+  const carriedTokens = request.needsLookUp || bounds.saved?.conversationId != null ? null : 0;
   return plane.router.route({
     principal,
     api,

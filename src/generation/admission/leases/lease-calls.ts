@@ -65,8 +65,8 @@ export class LeaseCalls {
   }
 
   /** Probes the store. `StoreEvents.found` is called once the store answers. */
-  lookForStore(): void {
-    void this.circuit.lookFor();
+  probeStore(): void {
+    void this.circuit.probeOnce();
   }
 
   /** Whether the lease must be renewed before a request holds from it. While the store is away, the old one serves. */

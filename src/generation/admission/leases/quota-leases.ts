@@ -184,7 +184,7 @@ export class QuotaLeases {
    */
   renewAll(): void {
     this.isRenewalDue = true;
-    this.calls.lookForStore();
+    this.calls.probeStore();
   }
 
   private onStoreFound(): void {
@@ -209,7 +209,7 @@ export class QuotaLeases {
     }
     // An idle lease is returned only after the store has answered (`onStoreFound`). The store may be away unnoticed,
     // and then the lease could not be leased again.
-    if (isOneIdle) this.calls.lookForStore();
+    if (isOneIdle) this.calls.probeStore();
     this.sendDue();
   }
 

@@ -16,7 +16,7 @@ export type CallFailure = NotDone | 'unsent' | 'lost';
 export interface StoreEvents {
   /** Why a call has no answer. */
   fault(fault: unknown): void;
-  /** The store answers, after it was away or after `lookFor`. */
+  /** The store answers, after it was away or after `probeOnce`. */
   found(): void;
 }
 
@@ -64,7 +64,7 @@ export class StoreCircuit {
   }
 
   /** Calls `found` when the store answers. While the store is away, that is the task of the probes that run already. */
-  async lookFor(): Promise<void> {
+  async probeOnce(): Promise<void> {
     const answer = await this.askUnlessAway(() => this.store.probe().then(() => 'here' as const));
     if (answer === 'here') this.on.found();
   }
@@ -103,7 +103,7 @@ export class StoreCircuit {
   private async askUnlessAway<T>(send: () => Promise<T>): Promise<T | CallFailure> {
     if (this.away) return 'unsent';
     const result = await this.within(CALL_DEADLINE_MS, send);
-    if (result === 'lost' && !this.away) void this.probe();
+    if (result === 'lost' && !this.away) void this.probeUntilFound();
     return result;
   }
 
@@ -125,7 +125,7 @@ export class StoreCircuit {
     });
   }
 
-  private async probe(): Promise<void> {
+  private async probeUntilFound(): Promise<void> {
     this.away = true;
     // A server that may only read answers probes and fails calls. It counts as away for an interval between two probes.
     if (this.time.monotonicMs() - this.foundAtMs < PROBE_INTERVAL_MS) await this.time.wait(PROBE_INTERVAL_MS);

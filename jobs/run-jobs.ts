@@ -235,7 +235,7 @@ function closeUnspooledNowAndThen({ postgres, log }: JobContext, spoolDirectory:
   const parts = { postgres, spoolDirectory, machine: hostname(), log };
   const close = (): void => {
     closeUnspooledEpochs(parts).catch((error: unknown) =>
-      log.warn({ err: error }, 'epochs without a spool could not be looked for'),
+      log.warn({ err: error }, 'the search for epochs without a spool failed'),
     );
   };
   close();

@@ -1,4 +1,4 @@
-// One delegated report: reads its query, asks ClickHouse within the delegated scope, and renders JSON or CSV.
+// Answers one delegated report: reads its query, asks ClickHouse within the delegated scope, and renders JSON or CSV.
 
 import { readQuery } from '../../src/domain/refusals/read-query.ts';
 import type { Refusal } from '../../src/domain/refusals/refusal.ts';

@@ -159,7 +159,7 @@ export class ReportServer {
     const [, token = ''] = AUTHORIZATION.exec(request.headers.authorization ?? '') ?? [];
     const delegation = verifyDelegationToken(delegationKey, token, { method, target }, clock.nowMs());
     if (typeof delegation === 'string') {
-      log.warn({ reason: delegation }, 'a report was asked for without a good delegation token');
+      log.warn({ reason: delegation }, 'a report request has no valid delegation token');
       return refuse(request, response, { kind: 'unauthorized' });
     }
     let answer: ReportAnswer | Refusal;

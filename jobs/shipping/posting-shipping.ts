@@ -30,7 +30,7 @@ const REFUSED_IN_A_ROW_MAX = 3;
 interface Attempts {
   readonly backoff: Backoff;
   notBeforeMs: number;
-  /** One after a refused batch, so that each batch is a single frame and the refused record is found. */
+  /** The bound of the next batch. It is 1 after a refused batch, so that frames are posted one by one. */
   recordsMax: number;
   refusedInARow: number;
   waiting: { segment: number; offset: number; sinceMs: number } | null;
@@ -93,7 +93,7 @@ export class PostingShipping {
       await this.post(epoch, batch);
     } catch (error) {
       if (!isDataFault(error) || batch.records.length === 0) throw error;
-      // From here on frames are posted one by one, until the refused one.
+      // The next batches are single frames, until the refused frame is reached.
       if (attempts.recordsMax > 1) attempts.recordsMax = 1;
       else await this.postOneByOne(epoch, attempts, batch);
       return 'behind';

@@ -81,7 +81,7 @@ export class SpoolFleet {
    */
   private async livesElsewhere(epoch: number): Promise<boolean> {
     if (!(await isBeating(this.postgres, epoch))) return false;
-    this.leaveAlone(epoch, new Error('its process runs on another machine, or did a moment ago: this may be a copy'));
+    this.leaveAlone(epoch, new Error('its owner runs on another machine, or did a moment ago: it may be a copy'));
     return true;
   }
 

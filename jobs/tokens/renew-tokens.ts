@@ -91,7 +91,7 @@ export class TokenRenewer {
       if (due.failures > 0) log.info({ provider, failures: due.failures }, 'a token of a provider was obtained again');
     } catch (error) {
       // The claim expires, and the token is tried again.
-      log.warn({ err: error, provider }, 'how an attempt to obtain a token went could not be recorded');
+      log.warn({ err: error, provider }, 'the result of an attempt to obtain a token could not be recorded');
     }
   }
 

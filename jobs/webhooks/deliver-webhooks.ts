@@ -121,7 +121,7 @@ export class WebhookDeliverer {
       // The claim expires, and the message is sent again.
       this.options.log.warn(
         { err: error, organizationId, executionId },
-        'webhook: how an attempt went could not be recorded',
+        'webhook: the result of an attempt could not be recorded',
       );
     }
   }

@@ -1,4 +1,4 @@
-// One attempt to deliver a message to an address that a customer chose.
+// Makes one attempt to deliver a webhook message to the address that a customer chose.
 
 import { webhookUrlProblem } from '../../src/domain/webhooks/webhook-url.ts';
 import type { EgressGuard } from '../../src/platform/egress/egress-guard.ts';

@@ -13,7 +13,7 @@ export async function findFactMonthsBefore(client: ClickHouseClient, beforeMs: n
   );
   // The parts of a distributed table are on its shards (deploy/clickhouse/cluster).
   if (table?.engine === 'Distributed')
-    throw new Error('the facts are on a cluster, which keeps their time itself: give request_facts_local a TTL');
+    throw new Error('the facts are on a cluster, where old ones must be dropped by a TTL of request_facts_local');
   const rows = await selectRows<{ month: string }>(
     client,
     `SELECT DISTINCT partition_id AS month FROM system.parts WHERE database = currentDatabase()

@@ -48,7 +48,7 @@ export class S3Objects implements ObjectStore {
     const body = Buffer.from('tollgate');
     await this.expect([200], { method: 'PUT', url, sha256: hashOf(body), body: () => body });
     const text = await (await this.expect([200], { method: 'GET', url })).body.text();
-    if (text !== String(body)) throw new BucketRefusal('it answers with other bytes than were written');
+    if (text !== String(body)) throw new BucketRefusal('it returns other bytes than were written');
     await this.finish([200, 204], { method: 'DELETE', url });
   }
 
@@ -91,10 +91,10 @@ export class S3Objects implements ObjectStore {
       return null;
     }
     const bytes = last - first + 1;
-    const said = Number(answer.headers['content-length']);
-    if (said === bytes) return readPieces(answer, bytes);
+    const answeredBytes = Number(answer.headers['content-length']);
+    if (answeredBytes === bytes) return readPieces(answer, bytes);
     answer.body.destroy();
-    throw new Error(`the bucket answers with ${said} bytes in the place of ${bytes}`);
+    throw new Error(`the bucket answers with ${answeredBytes} bytes instead of ${bytes}`);
   }
 
   async remove(id: string): Promise<void> {
@@ -123,7 +123,7 @@ export class S3Objects implements ObjectStore {
     for (const id of await this.staging.list()) yield { id, isStaged: true };
   }
 
-  /** An address at which whoever has it reads the object for a quarter of an hour. */
+  /** Returns a signed address, at which anybody can read the object for a quarter of an hour. */
   async presign(object: MediaObject): Promise<string> {
     const url = this.urlOf(object.id);
     url.searchParams.set('X-Amz-Expires', String(PRESIGNED_SECONDS));
@@ -195,14 +195,14 @@ async function* readPieces({ body }: Answer, bytes: number): AsyncGenerator<Uint
     if (read > bytes) break;
     yield piece;
   }
-  if (read !== bytes) throw new Error('the bucket answers with another number of bytes than it says');
+  if (read !== bytes) throw new Error('the bucket sent another number of bytes than it announced');
 }
 
 function hashOf(bytes: Buffer | string): string {
   return createHash('sha256').update(bytes).digest('hex');
 }
 
-/** The bucket's own address, and what its keys begin with. */
+/** Splits the configured address into that of the bucket and the prefix of the objects' keys. */
 function placeOf(bucketUrl: string): { readonly root: string; readonly prefix: string } {
   const { origin, pathname } = new URL(bucketUrl);
   const [, bucket = '', ...folders] = pathname.split('/');

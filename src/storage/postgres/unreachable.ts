@@ -1,5 +1,5 @@
-// Decides whether an error means that the database is unreachable: it is not there, refuses logins or is a standby.
-// Other errors mean that it refused a statement.
+// Decides whether an error means that the database is unreachable: it is down, refuses logins or is a standby. Other
+// errors mean that it refused a statement.
 
 import pg from 'pg';
 

@@ -21,7 +21,7 @@ export function readProcessIdentity(pid: number = process.pid): ProcessIdentity 
   return { pid, processStart: readProcessStat(pid)?.start ?? null, bootId: readBootId() };
 }
 
-/** It ran before this machine was started, or runs on another one. */
+/** Whether the process ran before this machine was started, or runs on another machine. */
 export function isOfAnotherBoot(owner: ProcessIdentity, bootId = readBootId()): boolean {
   return bootId !== null && owner.bootId !== null && bootId !== owner.bootId;
 }

@@ -73,8 +73,8 @@ export function readEpochSpool(spoolDirectory: string, epoch: number): EpochSpoo
   const { recordForm = 1 } = owner;
   if (recordForm > RECORD_FORM)
     throw new Error(
-      `its records have form ${recordForm}, of a newer version, and this one reads them up to form ${RECORD_FORM}: ` +
-        'it waits for jobs of that version',
+      `its records have form ${recordForm} of a newer version, and this version reads up to form ${RECORD_FORM}: ` +
+        'the spool waits for jobs of that version',
     );
   const isClosed = existsSync(join(directory, CLOSED_FILE));
   const ended = isClosed || !isAlive(owner);
@@ -114,7 +114,7 @@ function readOwner(directory: string): SpoolOwner {
   // The directory gets its name after its owner file exists, so a spool without a readable owner is damaged. The error
   // reports the damage; nothing guesses at an owner.
   const owner: unknown = JSON.parse(readFileSync(join(directory, OWNER_FILE), 'utf8'));
-  if (!isOwner(owner)) throw new Error(`${OWNER_FILE} does not say whose the spool is`);
+  if (!isOwner(owner)) throw new Error(`${OWNER_FILE} does not name the owner of the spool`);
   return owner;
 }
 

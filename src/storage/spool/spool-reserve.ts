@@ -49,7 +49,7 @@ export class SpoolReserve {
     this.releasedInFilling = this.filling;
     log.error(
       { path },
-      'spool: the disk is full; nothing is admitted until there is room, what is under way is recorded in the reserve',
+      'spool: the disk is full; nothing is admitted until there is room, open executions are recorded in the reserve',
     );
     try {
       files.remove(path);

@@ -6,7 +6,7 @@ import { type TokenSum, tokenSum } from '../../../domain/usage/token-sum.ts';
 import { picoOf } from '../decimal-text.ts';
 import { type Metric, MetricColumns } from './metric-columns.ts';
 
-/** What totals count: a refused request used nothing, and only a limited number of them is recorded. */
+/** Totals leave refused requests out, since these used nothing and only a limited number of them is recorded. */
 export const IS_NOT_REFUSED = "outcome != 'refused'";
 
 /**

@@ -23,7 +23,7 @@ export interface Application {
   readonly generatedKeys: GeneratedKey[];
 }
 
-/** The file contradicts what is in the database; nothing was applied. One line for each contradiction. */
+/** The file contradicts the database, so nothing was applied. The message has a line for each contradiction. */
 export class ConfigurationConflict extends Error {
   override readonly name = 'ConfigurationConflict';
 }

@@ -165,7 +165,7 @@ function toModel(row: ModelRow, providers: ReadonlyMap<string, Provider>): Model
 function toServedBy(deployment: DeploymentRow, providers: ReadonlyMap<string, Provider>): ServedBy {
   const provider = providers.get(deployment.provider_id);
   if (provider === undefined)
-    throw new Error(`the catalog names a provider that is not there: ${deployment.provider_id}`);
+    throw new Error(`the catalog names a provider that does not exist: ${deployment.provider_id}`);
   return {
     provider,
     providerModel: deployment.provider_model,

@@ -254,9 +254,9 @@ export async function putPrice(client: PostgresClient, change: PriceChange): Pro
     [model, provider, providerModel],
   );
   const [first] = rows;
-  if (first === undefined) return invalid('provider', 'does not serve the model so');
+  if (first === undefined) return invalid('provider', 'does not serve the model under this name');
   const problem = price === null ? null : pricesProblem(first.kind, price);
-  if (problem !== null) return invalid('price', `is not whole: ${problem}`);
+  if (problem !== null) return invalid('price', `is incomplete: ${problem}`);
   const [firstPrice = null, ...furtherPrices] = price === null ? [] : readPrices(first.kind, price);
   for (const { position, provider_model, prices } of rows) {
     const deployment = { provider, providerModel: provider_model, price: firstPrice, furtherPrices };

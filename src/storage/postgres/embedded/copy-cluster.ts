@@ -38,7 +38,7 @@ export async function copyCluster(
     const { rows } = await client.query<{ labelfile: string }>('SELECT labelfile FROM pg_backup_stop(false)');
     writeFileDurably(join(target, 'backup_label'), rows[0]?.labelfile ?? '');
     copyDirectory(join(dataDirectory, 'pg_wal'), join(target, 'pg_wal'), (path) => LOG_SEGMENT.test(path));
-    if (readdirSync(join(target, 'pg_wal')).length === 0) throw new Error('the copy has no log to become whole by');
+    if (readdirSync(join(target, 'pg_wal')).length === 0) throw new Error('the copy has no write-ahead log');
   } finally {
     await client.end().catch(() => undefined);
   }

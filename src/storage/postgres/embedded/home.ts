@@ -219,7 +219,7 @@ function makeHomeDirectory(directory: string, user: ServerUser): void {
     chmodSync(ROOT_HOMES_DIRECTORY, 0o755); // mkdir's mode is cut by the umask
   }
   mkdirSync(directory, { recursive: true });
-  // As root we write here ourselves (log, binaries), so the server's user may pass through but not create files.
+  // When we run as root, we write the log and the binaries here. The server's user may only pass through.
   chmodSync(directory, user.dropsPrivileges ? 0o711 : 0o700);
 }
 
@@ -256,7 +256,7 @@ function fitsSocketPath(directory: string): boolean {
   return Buffer.byteLength(path.join(directory, SOCKET_FILE)) <= SOCKET_PATH_BYTES_MAX;
 }
 
-/** In a directory where anyone may write, somebody else may have created ours first; such a directory is refused. */
+/** Creates a directory in one where anyone may write. Throws if a directory of another user has that name. */
 function makeSharedParentDirectory(directory: string, user: ServerUser): void {
   try {
     mkdirSync(directory, { mode: 0o700 });

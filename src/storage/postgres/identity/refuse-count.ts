@@ -65,5 +65,5 @@ export async function refuseCount(
   const { rows } = await client.query<{ count: number }>(statement, [...values, max]);
   return (rows[0]?.count ?? 0) < max
     ? null
-    : { refused: 'conflict', reason: `${words}, which is as many as there may be` };
+    : { refused: 'conflict', reason: `${words}, which is the maximum` };
 }

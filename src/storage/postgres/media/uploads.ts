@@ -2,7 +2,7 @@
 // reservation becomes the row of an object, or is given back.
 //
 //   reserve ──► (bytes are received, synced, kept under the reservation's id) ──► finish: row, quota, reservation gone
-//      └──────► release: the reservation is gone, and what was kept under its id belongs to nobody
+//      └──────► release: the reservation is gone, and an object under its id has no owner
 //
 // An object whose id is neither in media_reservations nor in media_objects has no owner and can get none any more,
 // because finish needs the reservation. That is what lets the sweep remove it.

@@ -150,7 +150,8 @@ class TransactionAttempt {
       // a transaction with notifications takes a lock of the whole server. A commit that times out has done nothing.
       const { command } = await this.commit(connection);
       // If `work` went on after a failed statement, Postgres answers COMMIT with ROLLBACK and without an error.
-      if (command !== 'COMMIT') throw new Error('a transaction cannot be committed, since one of its statements failed');
+      if (command !== 'COMMIT')
+        throw new Error('a transaction cannot be committed, since one of its statements failed');
       return result;
     } catch (error) {
       // Without this condition, a rollback would wait once more for a server that does not answer.

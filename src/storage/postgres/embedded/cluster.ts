@@ -2,20 +2,10 @@
 
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import {
-  chownSync,
-  closeSync,
-  existsSync,
-  fsyncSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { chownSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
+import { syncDirectory } from '../../spool/durable-file.ts';
 import { DATABASE_USER, makePrivateDirectory, type PostgresHome } from './home.ts';
 import type { PostgresRuntime } from './runtime.ts';
 import { spawnAs } from './server-user.ts';
@@ -81,12 +71,6 @@ function removeDrafts(directory: string): void {
   for (const name of readdirSync(directory)) {
     if (name.startsWith('data.new-')) rmSync(path.join(directory, name), { recursive: true, force: true });
   }
-}
-
-function syncDirectory(directory: string): void {
-  const descriptor = openSync(directory, 'r');
-  fsyncSync(descriptor);
-  closeSync(descriptor);
 }
 
 /**

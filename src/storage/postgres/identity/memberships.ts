@@ -9,7 +9,7 @@ import type { PostgresClient } from '../pool.ts';
 import { addAccount } from './accounts.ts';
 import { recordAudit } from './audit.ts';
 import { conflict, NOT_FOUND } from './change.ts';
-import { PAGE_COLUMNS } from './page.ts';
+import { createdAtMs, PAGE_COLUMNS } from './page.ts';
 
 export interface MembershipRow {
   readonly id: string;
@@ -55,7 +55,7 @@ export function toMember(row: MembershipRow): Member {
     userId: row.user_id,
     email: row.email,
     role: row.role,
-    createdAtMs: Math.floor(Number(row.created_us) / 1000),
+    createdAtMs: createdAtMs(row),
   };
 }
 

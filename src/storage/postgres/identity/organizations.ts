@@ -12,7 +12,7 @@ import type { Postgres, PostgresClient } from '../pool.ts';
 import { recordAudit } from './audit.ts';
 import { change, NOT_FOUND, refuseProblems } from './change.ts';
 import { addMembership } from './memberships.ts';
-import { PAGE_COLUMNS, PAGE_CONDITION, PAGE_ORDER, readPage } from './page.ts';
+import { createdAtMs, PAGE_COLUMNS, PAGE_CONDITION, PAGE_ORDER, readPage } from './page.ts';
 
 export interface CreateOrganizationParams {
   readonly slug: string;
@@ -160,9 +160,5 @@ async function freezeOwnWallet(client: PostgresClient, organizationId: string, f
 
 function toOrganization(row: OrganizationRow): Organization {
   const { id, slug, billing, frozen } = row;
-  return { id, slug, displayName: row.display_name, billing, frozen, createdAtMs: toMs(row.created_us) };
-}
-
-function toMs(microseconds: string): number {
-  return Math.floor(Number(microseconds) / 1000);
+  return { id, slug, displayName: row.display_name, billing, frozen, createdAtMs: createdAtMs(row) };
 }

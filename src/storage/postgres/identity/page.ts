@@ -79,6 +79,11 @@ interface ListedRow {
   readonly created_us: string;
 }
 
+/** When a listed row was created, in whole epoch milliseconds. */
+export function createdAtMs({ created_us }: Pick<ListedRow, 'created_us'>): number {
+  return Math.floor(Number(created_us) / 1000);
+}
+
 interface Counted {
   readonly page_found: number;
 }

@@ -10,7 +10,7 @@ import type { Postgres, PostgresClient } from '../pool.ts';
 import { addAccount } from './accounts.ts';
 import { recordAudit } from './audit.ts';
 import { change, conflict, NOT_FOUND, refuseProblems } from './change.ts';
-import { readPage } from './page.ts';
+import { createdAtMs, readPage } from './page.ts';
 import { forgetGrants } from './sign-in-grants.ts';
 
 interface AdministratorRow {
@@ -98,5 +98,5 @@ async function findAdministrator(client: PostgresClient, userId: string): Promis
 }
 
 function toAdministrator(row: AdministratorRow): PlatformAdministrator {
-  return { userId: row.id, email: row.email, createdAtMs: Math.floor(Number(row.created_us) / 1000) };
+  return { userId: row.id, email: row.email, createdAtMs: createdAtMs(row) };
 }

@@ -63,7 +63,5 @@ export async function refuseCount(
   const values = [ownerId, userId ?? null];
   await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`${name} ${values.join(' ')}`]);
   const { rows } = await client.query<{ count: number }>(statement, [...values, max]);
-  return (rows[0]?.count ?? 0) < max
-    ? null
-    : { refused: 'conflict', reason: `${words}, which is the maximum` };
+  return (rows[0]?.count ?? 0) < max ? null : { refused: 'conflict', reason: `${words}, which is the maximum` };
 }

@@ -9,7 +9,7 @@ import { notifyPrincipalsChanged } from '../changes.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { recordAudit } from './audit.ts';
 import { change, conflict, NOT_FOUND, refuseProblems } from './change.ts';
-import { PAGE_COLUMNS, PAGE_CONDITION, PAGE_ORDER, readPage } from './page.ts';
+import { createdAtMs, PAGE_COLUMNS, PAGE_CONDITION, PAGE_ORDER, readPage } from './page.ts';
 import { refuseCount } from './refuse-count.ts';
 
 interface TeamRow {
@@ -198,6 +198,6 @@ function toTeam(row: TeamRow): Team {
     id: row.id,
     slug: row.slug,
     displayName: row.display_name,
-    createdAtMs: Math.floor(Number(row.created_us) / 1000),
+    createdAtMs: createdAtMs(row),
   };
 }

@@ -19,7 +19,7 @@ import type { InstallationSecrets } from '../installation-secrets.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { recordAudit } from './audit.ts';
 import { change, invalid, NOT_FOUND, refuseProblems } from './change.ts';
-import { PAGE_COLUMNS, PAGE_CONDITION, PAGE_ORDER, readPage } from './page.ts';
+import { createdAtMs, PAGE_COLUMNS, PAGE_CONDITION, PAGE_ORDER, readPage } from './page.ts';
 import { refuseCount } from './refuse-count.ts';
 
 interface TokenRow {
@@ -209,7 +209,7 @@ function toToken(row: TokenRow): Token {
     name: row.name,
     prefix: row.token_prefix,
     activeOrganizationId: row.active_organization_id,
-    createdAtMs: Math.floor(Number(row.created_us) / 1000),
+    createdAtMs: createdAtMs(row),
     expiresAtMs: row.expires_at_ms,
     revokedAtMs: row.revoked_at_ms,
   };

@@ -1,5 +1,6 @@
 // Reads ended executions from the ledger as terminal records, from which facts are compared, repaired and made anew.
 
+import { firstExecutionIdAt } from '../../../platform/execution-id.ts';
 import type { TerminalRecord } from '../../../records/execution-record.ts';
 import type { PostgresClient } from '../pool.ts';
 import { AS_RECORD } from './generation-columns.ts';
@@ -27,12 +28,7 @@ function windowValues({ fromMs, untilMs, endedBeforeMs }: GenerationWindow): unk
 
 /** A range of ids with all executions that were admitted between these instants, and some others. */
 export function idRange(fromMs: number, untilMs: number): readonly [fromId: string, untilId: string] {
-  return [lowestId(fromMs - ID_MARGIN_MS), lowestId(untilMs + ID_MARGIN_MS)];
-}
-
-function lowestId(timeMs: number): string {
-  const hex = Math.max(0, timeMs).toString(16).padStart(12, '0');
-  return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`;
+  return [firstExecutionIdAt(fromMs - ID_MARGIN_MS), firstExecutionIdAt(untilMs + ID_MARGIN_MS)];
 }
 
 export interface GenerationHour {
@@ -98,7 +94,7 @@ export async function readKilledExecutions(
   const { rows } = await postgres.query<{ record: TerminalRecord }>(
     `SELECT (${AS_RECORD}) AS record FROM generations
       WHERE id >= $1 AND epoch = $2 AND outcome = 'process_killed' ORDER BY id`,
-    [lowestId(sinceMs - ID_MARGIN_MS), epoch],
+    [firstExecutionIdAt(sinceMs - ID_MARGIN_MS), epoch],
   );
   return rows.map((row) => row.record);
 }

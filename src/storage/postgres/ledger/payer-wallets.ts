@@ -8,7 +8,7 @@ import type { PayerWallet } from '../../../domain/money/payer-wallet.ts';
 import { isRefused, type Refused } from '../../../domain/refusals/refused.ts';
 import { recordAudit } from '../identity/audit.ts';
 import { change, NOT_FOUND } from '../identity/change.ts';
-import { PAGE_COLUMNS, PAGE_CONDITION, PAGE_ORDER, readPage } from '../identity/page.ts';
+import { createdAtMs, PAGE_COLUMNS, PAGE_CONDITION, PAGE_ORDER, readPage } from '../identity/page.ts';
 import type { Postgres, PostgresClient } from '../pool.ts';
 import { revokeLeases } from './wallets.ts';
 
@@ -131,6 +131,6 @@ function toWallet(row: WalletRow): PayerWallet {
     held: BigInt(row.held),
     lent: BigInt(row.leased) - BigInt(row.held),
     frozen: row.frozen,
-    createdAtMs: Math.floor(Number(row.created_us) / 1000),
+    createdAtMs: createdAtMs(row),
   };
 }

@@ -6,7 +6,7 @@ import type { Refused } from '../../../../domain/refusals/refused.ts';
 import type { PostgresClient } from '../../pool.ts';
 import { NOT_FOUND } from '../change.ts';
 import { MODEL_ACCESS_COLUMNS, type ModelAccessRow, toModelAccess } from '../model-access-rows.ts';
-import { PAGE_COLUMNS } from '../page.ts';
+import { createdAtMs, PAGE_COLUMNS } from '../page.ts';
 
 export interface KeyRow extends ModelAccessRow {
   readonly id: string;
@@ -68,7 +68,7 @@ export function toKey(row: KeyRow): Key {
     userId: row.user_id,
     payer: row.user_pays ? 'user' : 'organization',
     ...toModelAccess(row),
-    createdAtMs: Math.floor(Number(row.created_us) / 1000),
+    createdAtMs: createdAtMs(row),
     expiresAtMs: row.expires_at_ms,
     revokedAtMs: row.revoked_at_ms,
     previousSecretUntilMs: row.previous_until_ms,

@@ -2,11 +2,11 @@
 // the lines; `tollgate logs` reads them.
 
 import { join } from 'node:path';
+import { formatUsdString } from '../domain/money/format.ts';
 import type { TerminalRecord } from './execution-record.ts';
 
 /** The most files that the log has, including the one that is being written. */
 export const ACCESS_LOG_FILES = 5;
-const PICO_USD_PER_USD_DIGITS = 12;
 /**
  * Control characters and line separators that JSON.stringify does not escape. A client chooses the text of
  * `requested_model`, and a terminal or a line reader would act on such a character.
@@ -68,7 +68,7 @@ export function accessLogLine(record: TerminalRecord): string {
     ttft_ms: record.ttftMs === null ? null : Math.round(record.ttftMs),
     tokens_prompt: record.usage?.inputTokens ?? null,
     tokens_completion: record.usage?.outputTokens ?? null,
-    cost: record.charge === null ? null : dollarsOf(record.charge),
+    cost: record.charge === null ? null : formatUsdString(BigInt(record.charge)),
     billing_status: record.billingStatus,
     attempts: record.attempts?.length ?? called,
     tier: record.route?.tier ?? null,
@@ -84,12 +84,4 @@ export function accessLogLine(record: TerminalRecord): string {
 
 function escaped(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
-}
-
-/** Converts pico-dollars to dollars on the digits alone: no float touches an amount. */
-function dollarsOf(pico: string): string {
-  const digits = pico.padStart(PICO_USD_PER_USD_DIGITS + 1, '0');
-  const fraction = digits.slice(-PICO_USD_PER_USD_DIGITS).replace(/0+$/, '');
-  const whole = digits.slice(0, -PICO_USD_PER_USD_DIGITS);
-  return fraction === '' ? whole : `${whole}.${fraction}`;
 }

@@ -52,7 +52,7 @@ export interface ClickHouseLinkOptions {
   /** The address of `postgres`. */
   readonly databaseUrl: string;
   /** `postgres` is the embedded one of the same data directory. */
-  readonly isBeside: boolean;
+  readonly sharesDataDirectory: boolean;
   readonly log: Log;
   readonly clock: Clock;
 }
@@ -142,7 +142,7 @@ export class ClickHouseLink implements FactSink {
   }
 
   private async open(): Promise<Opened> {
-    const { location, clock, log, migrationsDirectory, postgres, databaseUrl, isBeside } = this.options;
+    const { location, clock, log, migrationsDirectory, postgres, databaseUrl, sharesDataDirectory } = this.options;
     const client = await createClickHouse(location, clock);
     const kind = 'directory' in location ? 'embedded' : 'server';
     const connections = [client];
@@ -156,7 +156,7 @@ export class ClickHouseLink implements FactSink {
         const applied = await migrateClickHouse(client, migrationsDirectory);
         if (applied.length > 0) log.info({ applied }, 'ClickHouse migrations applied');
         const home = { id: await identifyClickHouse(client), kind, machine: hostname() } as const;
-        const claim = await claimFactsHome(postgres, home, isBeside);
+        const claim = await claimFactsHome(postgres, home, sharesDataDirectory);
         if (kind === 'embedded') this.embeddedLock ??= await lockEmbedded({ url: databaseUrl, log });
         // A ClickHouse that is new here gets all earlier executions from the ledger. A new installation has none.
         if (claim !== 'known') await requestJobRun(postgres, 'rebuild-facts');
@@ -168,10 +168,10 @@ export class ClickHouseLink implements FactSink {
           log.warn('the embedded ClickHouse was lost; a new one takes its place, with facts made anew from the ledger');
       });
       if (kind === 'server') return { client, reports: client, sealedDays: null, connections };
-      const [reports, beside] = [await connect(), await connect()];
+      const [reports, secondConnection] = [await connect(), await connect()];
       return {
         client,
-        reports: { query: (statement) => reports.query(statement), beside },
+        reports: { query: (statement) => reports.query(statement), secondConnection },
         sealedDays: await SealedDays.load({ facts: client, reports }),
         connections,
       };

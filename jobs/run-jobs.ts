@@ -163,7 +163,7 @@ function createLink(
     location: locationOf(config),
     migrationsDirectory: MIGRATIONS_DIRECTORY,
     databaseUrl: config.databaseUrl,
-    isBeside: isEmbeddedPostgres(config.databaseUrl, config.dataDirectory),
+    sharesDataDirectory: isEmbeddedPostgres(config.databaseUrl, config.dataDirectory),
   });
 }
 

@@ -151,7 +151,7 @@ const client = await createClickHouse({ directory }, systemClock);
 /** Reports have two connections of their own (jobs/clickhouse-link.ts). */
 const sealing = await createClickHouse({ directory }, systemClock);
 const beside = await createClickHouse({ directory }, systemClock);
-const reading: ClickHouseReader = { query: (statement) => sealing.query(statement), beside };
+const reading: ClickHouseReader = { query: (statement) => sealing.query(statement), secondConnection: beside };
 /** From one that nearly all requests pass to one that few do. */
 const FILTERS = {
   'successes alone': { status: 'success' },

@@ -183,7 +183,7 @@ export class ReportServer {
     const { clickhouse, sealedDays, delegationKey, issuer, ownerNames, endedExecution, clock, settings } = this.options;
     const client = clickhouse();
     if (client === null) return { kind: 'reports_unavailable' };
-    const left = leftBy(response);
+    const left = disconnectSignal(response);
     const semaphore = { run: <T>(work: () => Promise<T>): Promise<T> => this.semaphore.run(left, work) };
     const source = {
       client: readingFor(client, left, settings),
@@ -217,7 +217,7 @@ export class ReportServer {
 }
 
 /** Aborts when the reader disconnects before everything is sent. */
-function leftBy(response: ServerResponse): AbortSignal {
+function disconnectSignal(response: ServerResponse): AbortSignal {
   const leaving = new AbortController();
   const leave = (): void => leaving.abort(new Error('the reader of the report has left'));
   if (response.destroyed) leave();

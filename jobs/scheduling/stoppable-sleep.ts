@@ -1,4 +1,4 @@
-// A pause that can be ended early, so that stopping does not wait for it.
+// Waits for a time, and can be ended early, so that stopping does not wait for the whole pause.
 
 export class StoppableSleep {
   private wake: (() => void) | null = null;

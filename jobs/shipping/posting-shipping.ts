@@ -113,11 +113,11 @@ export class PostingShipping {
     }
     epoch.posted({ ...batch, records: accepted });
     metrics.recordsPosted.increment(accepted.length);
-    this.tellObservers(accepted);
+    this.notifyObservers(accepted);
   }
 
   /** The records are posted already, so a fault of an observer must not count as a fault of the posting. */
-  private tellObservers(accepted: readonly ExecutionRecord[]): void {
+  private notifyObservers(accepted: readonly ExecutionRecord[]): void {
     const { observers = [], log } = this.options;
     if (observers.length === 0) return;
     const ended = accepted.filter((record) => record.type === 'terminal');

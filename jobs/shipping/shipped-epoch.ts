@@ -107,7 +107,7 @@ export class ShippedEpoch {
 
   /** The next batch to post; null: everything that can be read is posted. */
   nextPosting(limits: BatchLimits): PostingBatch | null {
-    this.noticeNextSegment();
+    this.addNewSegments();
     for (const segment of this.segments) {
       if (this.postedSegments.has(segment)) continue;
       const last = segment === this.segments.at(-1);
@@ -126,7 +126,7 @@ export class ShippedEpoch {
           isNewest: stopped === 'end' && !complete,
         };
       }
-      if (batch.stopped !== 'end') return this.passOverDamage(segment, fromOffset, { complete, last });
+      if (batch.stopped !== 'end') return this.skipDamage(segment, fromOffset, { complete, last });
       if (!complete) return null;
       this.postedSegments.set(segment, batch.segmentBytes);
     }
@@ -232,15 +232,15 @@ export class ShippedEpoch {
   }
 
   /**
-   * Between two listings of the directory the owner may have begun segments. Checking for the next one is a single
+   * Adds segments that the owner has begun since the directory was last listed. Checking for the next one is a single
    * system call.
    */
-  private noticeNextSegment(): void {
+  private addNewSegments(): void {
     let next = (this.segments.at(-1) ?? 0) + 1;
     for (; existsSync(join(this.directory, segmentFileName(next))); next++) this.segments = [...this.segments, next];
   }
 
-  private passOverDamage(
+  private skipDamage(
     segment: number,
     fromOffset: number,
     state: { complete: boolean; last: boolean },

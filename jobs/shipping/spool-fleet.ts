@@ -70,7 +70,7 @@ export class SpoolFleet {
     try {
       return readEpochSpool(this.spoolDirectory, epoch);
     } catch (error) {
-      this.leaveAlone(epoch, error);
+      this.markUnreadable(epoch, error);
       return null;
     }
   }
@@ -81,11 +81,11 @@ export class SpoolFleet {
    */
   private async livesElsewhere(epoch: number): Promise<boolean> {
     if (!(await isBeating(this.postgres, epoch))) return false;
-    this.leaveAlone(epoch, new Error('its owner runs on another machine, or did a moment ago: it may be a copy'));
+    this.markUnreadable(epoch, new Error('its owner runs on another machine, or did a moment ago: it may be a copy'));
     return true;
   }
 
-  private leaveAlone(epoch: number, error: unknown): void {
+  private markUnreadable(epoch: number, error: unknown): void {
     if (!this.unreadable.has(epoch)) this.log.error({ err: error, epoch }, 'shipping: a spool cannot be read');
     this.unreadable.add(epoch);
   }

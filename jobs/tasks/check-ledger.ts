@@ -6,6 +6,7 @@ import type { JobContext, JobResult } from '../scheduling/job.ts';
 export async function checkLedger({ postgres, gauges, log }: JobContext): Promise<JobResult> {
   const broken = await findBrokenInvariants(postgres);
   gauges.ledgerDrift.set(broken.length);
-  for (const { invariant, found } of broken) log.error({ invariant, found }, 'an invariant of the ledger does not hold');
+  for (const { invariant, found } of broken)
+    log.error({ invariant, found }, 'an invariant of the ledger does not hold');
   return { broken, drift: broken.length };
 }

@@ -23,7 +23,7 @@ async function startLink(context: TestContext, log: Log = silentLog): Promise<Cl
     migrationsDirectory: CLICKHOUSE_MIGRATIONS,
     postgres: database.postgres,
     databaseUrl: database.url,
-    isBeside: false,
+    sharesDataDirectory: false,
     log,
     clock: systemClock,
   });
@@ -97,12 +97,12 @@ test('two statements of a report run at once', async (context) => {
   const link = await startLink(context);
   await link.tried;
   const reader = link.reader();
-  const { beside } = reader ?? {};
-  assert.ok(reader !== null && beside !== undefined);
+  const { secondConnection } = reader ?? {};
+  assert.ok(reader !== null && secondConnection !== undefined);
   const ended: string[] = [];
   const reading = selectRows(reader, 'SELECT sleep({seconds:UInt8})', { seconds: 2 }).then(() => ended.push('first'));
-  assert.deepEqual(await selectRows(beside, 'SELECT {value:String} AS value', { value: 'beside' }), [
-    { value: 'beside' },
+  assert.deepEqual(await selectRows(secondConnection, 'SELECT {value:String} AS value', { value: 'second' }), [
+    { value: 'second' },
   ]);
   ended.push('second');
   await reading;

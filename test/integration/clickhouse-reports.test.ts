@@ -577,7 +577,7 @@ describe('a store that cannot answer', () => {
           return clickhouse.client.query(statement);
         },
       }) as unknown as ClickHouseReader;
-    const reader = { ...half((query) => query.includes('ranked_model')), beside: half(() => false) };
+    const reader = { ...half((query) => query.includes('ranked_model')), secondConnection: half(() => false) };
     let isOver = false;
     const report = assert.rejects(routingReport(reader, { ...ALL, recentCorrections: false }), ReportStoreUnavailable);
     const over = report.finally(() => {

@@ -91,7 +91,7 @@ async function insert(some: readonly RequestFact[], changes: () => Promise<void>
 /** As the link of jobs reads reports. */
 const twoAtOnce: ClickHouseReader = {
   query: (statement) => clickhouse.client.query(statement),
-  beside: { query: (statement) => second.query(statement) },
+  secondConnection: { query: (statement) => second.query(statement) },
 };
 
 interface Asked {

@@ -11,7 +11,7 @@ type Queries = Pick<ClickHouseClient, 'query'>;
 /** The part of a client that only reads. */
 export interface ClickHouseReader extends Queries {
   /** A second connection, whose statements run at the same time as those of this one. Absent: this one runs all. */
-  readonly beside?: Queries;
+  readonly secondConnection?: Queries;
 }
 
 export type ClickHouseLocation = { readonly url: string } | { readonly directory: string };
@@ -63,7 +63,10 @@ export function readingFor(
       return queries.query({ ...params, abort_signal: signal, clickhouse_settings: settings });
     },
   });
-  return { ...reading(client), ...(client.beside === undefined ? {} : { beside: reading(client.beside) }) };
+  return {
+    ...reading(client),
+    ...(client.secondConnection === undefined ? {} : { secondConnection: reading(client.secondConnection) }),
+  };
 }
 
 /**

@@ -20,7 +20,7 @@ interface SealedColumn {
   readonly bound: string;
   readonly bindTo: (bound: readonly string[]) => string;
   /** A statement that updates data derived from the stored bytes. $1: the row; $2: the old bytes; $3: the new ones. */
-  readonly follow?: string;
+  readonly updateDerived?: string;
 }
 
 /** Names of tables and columns become parts of statements, so they must all be constants. */
@@ -42,7 +42,7 @@ const SEALED: readonly SealedColumn[] = [
     bindTo: ([id = '']) => providerSecretName(id),
     // A token is stored with a hash of what it was made from. The hash follows the sealed bytes, so that the token of
     // an unchanged secret is not obtained anew.
-    follow: `UPDATE provider_tokens t
+    updateDerived: `UPDATE provider_tokens t
         SET made_from = CASE WHEN t.made_from = md5($2::bytea::text || (p.requests->>'token'))
               THEN md5($3::bytea::text || (p.requests->>'token')) ELSE t.made_from END,
             tried_from = CASE WHEN t.tried_from = md5($2::bytea::text || (p.requests->>'token'))
@@ -179,7 +179,7 @@ function tryRewrap(box: SecretBox, sealed: Buffer, bindTo: string): Buffer | nul
 
 async function replace(
   postgres: Postgres,
-  { table: TABLE, column: COLUMN, id: ID, follow }: SealedColumn,
+  { table: TABLE, column: COLUMN, id: ID, updateDerived }: SealedColumn,
   row: { readonly id: string; readonly sealed: Buffer; readonly moved: Buffer },
 ): Promise<number> {
   const values = [row.id, row.sealed, row.moved];
@@ -188,7 +188,7 @@ async function replace(
       `UPDATE ${TABLE} SET ${COLUMN} = $3 WHERE ${ID}::text = $1 AND ${COLUMN} = $2`,
       values,
     );
-    if (rowCount > 0 && follow !== undefined) await client.query(follow, values);
+    if (rowCount > 0 && updateDerived !== undefined) await client.query(updateDerived, values);
     return rowCount;
   });
 }

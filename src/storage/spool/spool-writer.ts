@@ -120,7 +120,7 @@ export class SpoolWriter {
   check(): void {
     if (this.closed) return;
     this.reserve.check();
-    if ((this.torn || this.distrusted) && this.mayRetry()) this.tryAfresh();
+    if ((this.torn || this.distrusted) && this.mayRetry()) this.tryFreshSegment();
   }
 
   /** Returns an empty batch to fill and pass to `appendBatch`. */
@@ -139,7 +139,7 @@ export class SpoolWriter {
     writeHeaders(batch);
     const records = batch.records - batch.refused.size;
     try {
-      if ((this.torn || this.distrusted) && this.mayRetry()) this.beginAfresh();
+      if ((this.torn || this.distrusted) && this.mayRetry()) this.startFreshSegment();
       if (this.torn) throw new SpoolFault('the spool cannot be written', 0);
       const { hasRoom } = batch;
       this.write(batch.bytes, batch.start, batch.ends, hasRoom ? null : batch);
@@ -166,7 +166,7 @@ export class SpoolWriter {
     // The last records may need the reserve's room.
     this.reserve.close();
     try {
-      if (this.torn || this.distrusted) this.beginAfresh();
+      if (this.torn || this.distrusted) this.startFreshSegment();
       this.files.fdatasyncSync(this.fd);
     } catch (error) {
       this.report('sync at the end', error);
@@ -193,7 +193,7 @@ export class SpoolWriter {
     if (!this.mayRetry()) throw new SpoolFault('the spool cannot be written', whole, { cause: fault.cause });
     // A fresh segment, with a descriptor of its own, may work.
     try {
-      this.beginAfresh();
+      this.startFreshSegment();
       this.write(bytes, wholeEnd, ends.slice(whole), null);
     } catch (error) {
       throw new SpoolFault(
@@ -256,12 +256,12 @@ export class SpoolWriter {
 
   /** The old segment is durable before the new one exists, so only the last segment can lose its end in a power cut. */
   private rotate(): void {
-    if (this.distrusted) return this.beginAfresh();
+    if (this.distrusted) return this.startFreshSegment();
     try {
       this.files.fdatasyncSync(this.fd);
     } catch (error) {
       this.distrust(error);
-      return this.beginAfresh();
+      return this.startFreshSegment();
     }
     // The kernel reports an error of a file to one sync only. While a background sync runs, its result is unknown, and
     // the runs stay until it ends.
@@ -283,7 +283,7 @@ export class SpoolWriter {
    * Leaves a segment that cannot be trusted, and writes the runs that no sync has covered again to a fresh segment.
    * Throws a SpoolFault when that fails, and then keeps all runs.
    */
-  private beginAfresh(): void {
+  private startFreshSegment(): void {
     const { clock } = this.options;
     this.retryAtMs = clock.monotonicMs() + this.retryWaitMs;
     this.retryWaitMs = Math.min(RETRY_MAX_MS, this.retryWaitMs * 2);
@@ -339,16 +339,16 @@ export class SpoolWriter {
     this.files.fdatasync(fd, (error) => {
       this.syncing = false;
       for (const retired of this.retired.splice(0)) this.files.close(retired);
-      if (error === null) this.proved(fd);
+      if (error === null) this.onSynced(fd);
       else this.distrust(error);
       this.unsynced.endSync();
-      if (this.distrusted && !this.closed && this.mayRetry()) this.tryAfresh();
+      if (this.distrusted && !this.closed && this.mayRetry()) this.tryFreshSegment();
       if (this.dirty && !this.closed) this.timer.refresh();
       this.onSyncEnd?.();
     });
   }
 
-  private proved(fd: number): void {
+  private onSynced(fd: number): void {
     // If another segment began during the sync, only a sync of that segment proves it, even if it has no frames yet.
     if (fd !== this.fd) this.dirty ||= this.unproven;
     if (fd !== this.fd || this.distrusted || this.torn) return;
@@ -364,9 +364,9 @@ export class SpoolWriter {
     this.distrusted = true;
   }
 
-  private tryAfresh(): void {
+  private tryFreshSegment(): void {
     try {
-      this.beginAfresh();
+      this.startFreshSegment();
     } catch (error) {
       this.report('a fresh segment', error);
     }

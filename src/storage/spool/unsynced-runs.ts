@@ -45,7 +45,7 @@ export class UnsyncedRuns {
 
   /** The sync has ended. Its runs are durable, or `failSync` has put them back. */
   endSync(): void {
-    this.bytes -= this.letGo(this.syncing);
+    this.bytes -= this.releaseRuns(this.syncing);
     this.syncing = [];
   }
 
@@ -57,7 +57,7 @@ export class UnsyncedRuns {
 
   /** Everything written is durable, and no sync is running. */
   clear(): void {
-    this.bytes -= this.letGo(this.written);
+    this.bytes -= this.releaseRuns(this.written);
     this.written = [];
   }
 
@@ -69,7 +69,7 @@ export class UnsyncedRuns {
     return taken;
   }
 
-  private letGo(runs: readonly WrittenRun[]): number {
+  private releaseRuns(runs: readonly WrittenRun[]): number {
     let bytes = 0;
     for (const { start, end, batch } of runs) {
       bytes += end - start;

@@ -88,16 +88,19 @@ export interface RoutingParams extends ReportParams {
 const FEW_REQUESTS_MAX = 200_000;
 
 export async function routingReport(client: ClickHouseReader, params: RoutingParams): Promise<RoutingReport> {
-  const { beside = client } = client;
+  const { secondConnection = client } = client;
   // These two always run at once. They need little memory for any number of requests, because they have few groups and
   // keep no value of each request.
-  const [{ allRequests, routedRequests, series, totals: seriesTotals }, facets] = await both(
+  const [{ allRequests, routedRequests, series, totals: seriesTotals }, facets] = await settleBoth(
     selectRoutingSeries(client, params),
-    selectRoutingFacets(beside, params),
+    selectRoutingFacets(secondConnection, params),
   );
   const [groups, { sessions, ...others }] =
     routedRequests <= FEW_REQUESTS_MAX
-      ? await both(selectGroups(client, params, routedRequests), selectOthers(beside, params, routedRequests))
+      ? await settleBoth(
+          selectGroups(client, params, routedRequests),
+          selectOthers(secondConnection, params, routedRequests),
+        )
       : [await selectGroups(client, params, routedRequests), await selectOthers(client, params, routedRequests)];
   const all = groups.totals[0] ?? NO_METRICS;
   const totals: RoutingTotals = {
@@ -123,7 +126,7 @@ export async function routingReport(client: ClickHouseReader, params: RoutingPar
 }
 
 /** Settles only when both promises have, so that no statement of a failed report is still running. */
-async function both<One, Other>(one: Promise<One>, other: Promise<Other>): Promise<[One, Other]> {
+async function settleBoth<One, Other>(one: Promise<One>, other: Promise<Other>): Promise<[One, Other]> {
   await Promise.allSettled([one, other]);
   return Promise.all([one, other]);
 }

@@ -108,16 +108,16 @@ export async function selectSeriesRows(
   const { values, groups } = await selectSize(client, params, column);
   const keepsEveryValue = values <= everyValueMax;
   const figures = figureColumns(keepsEveryValue ? 'every value' : 'different values');
-  const asked = { client, params, starts, figures };
-  if (column === null) return { ofAll: await selectUngrouped(asked), ofGroups: [] };
+  const context = { client, params, starts, figures };
+  if (column === null) return { ofAll: await selectUngrouped(context), ofGroups: [] };
   // Ranking sorts rows. Sorting rows that keep different values needs more memory than the embedded engine has.
   if (keepsEveryValue && groups <= RANKED_GROUPS_MAX && groups * starts.length <= rankedRowsMax) {
-    const rows = await selectRanked(asked, column);
+    const rows = await selectRanked(context, column);
     return { ofAll: rows, ofGroups: rows };
   }
-  const ofGroups = await selectListed(asked, column, await selectRanking(client, params, column));
+  const ofGroups = await selectListed(context, column, await selectRanking(client, params, column));
   // A request with two tags is in two groups, and counts once in all and once in the remainder.
-  return { ofAll: column.many !== undefined ? await selectUngrouped(asked) : ofGroups, ofGroups };
+  return { ofAll: column.many !== undefined ? await selectUngrouped(context) : ofGroups, ofGroups };
 }
 
 /** The key of a group, from the text of its value. */
@@ -158,7 +158,7 @@ function sizeOf(column: GroupColumn | null): readonly SqlColumn[] {
   ];
 }
 
-interface Asked {
+interface SeriesContext {
   readonly client: ClickHouseReader;
   readonly params: SeriesParams;
   readonly starts: readonly number[];
@@ -168,10 +168,10 @@ interface Asked {
 /** Groups with the highest cost first; of equal cost, those with most requests; then by value. */
 const RANKING = 'group_cost DESC, group_requests DESC, value';
 
-async function selectRanked(asked: Asked, column: GroupColumn): Promise<SeriesRow[]> {
-  const { params, figures } = asked;
+async function selectRanked(context: SeriesContext, column: GroupColumn): Promise<SeriesRow[]> {
+  const { params, figures } = context;
   return selectPlaced(
-    asked,
+    context,
     () => `SELECT *, if(nth <= {top:UInt32}, nth, ${REMAINDER}) AS place
      FROM (
        SELECT *, dense_rank() OVER (ORDER BY ${RANKING}) AS nth
@@ -179,7 +179,7 @@ async function selectRanked(asked: Asked, column: GroupColumn): Promise<SeriesRo
          SELECT *, toString(group_value) AS value,
            sum(${figures.checkedState('spend')}) OVER (PARTITION BY group_value) AS group_cost,
            sum(${figures.checkedState('requests')}) OVER (PARTITION BY group_value) AS group_requests
-         FROM (${checkedFacts(asked, ['group_value', column.value])})
+         FROM (${checkedFacts(context, ['group_value', column.value])})
        )
      )`,
     { top: params.top },
@@ -212,19 +212,23 @@ async function selectRanking(client: ClickHouseReader, params: SeriesParams, col
   return { values: rows.map(({ value }) => value), groups: rows[0]?.groups ?? 0 };
 }
 
-async function selectListed(asked: Asked, column: GroupColumn, { values, groups }: Ranking): Promise<SeriesRow[]> {
+async function selectListed(
+  context: SeriesContext,
+  column: GroupColumn,
+  { values, groups }: Ranking,
+): Promise<SeriesRow[]> {
   return selectPlaced(
-    asked,
+    context,
     () => `SELECT *, {groups:UInt32} AS nth, {names:Array(String)}[place] AS value
-     FROM (${checkedFacts(asked, ['place', placeOf(column)])})`,
+     FROM (${checkedFacts(context, ['place', placeOf(column)])})`,
     { groups, names: values, ranked: column.type === 'UInt16' ? values.map(Number) : values },
   );
 }
 
-async function selectUngrouped(asked: Asked): Promise<SeriesRow[]> {
+async function selectUngrouped(context: SeriesContext): Promise<SeriesRow[]> {
   return selectPlaced(
-    asked,
-    () => `SELECT *, 0 AS nth, '' AS value FROM (${checkedFacts(asked, ['place', ALL_AT_ONE_PLACE])})`,
+    context,
+    () => `SELECT *, 0 AS nth, '' AS value FROM (${checkedFacts(context, ['place', ALL_AT_ONE_PLACE])})`,
     {},
   );
 }
@@ -233,7 +237,7 @@ const ALL_AT_ONE_PLACE = `toUInt8(${REMAINDER})`;
 
 /** Merges rows by place and bucket. `nth` is a group's rank or the number of groups; its maximum is that number. */
 async function selectPlaced(
-  { client, params, starts, figures }: Asked,
+  { client, params, starts, figures }: SeriesContext,
   checkedPlaced: () => string,
   parameters: Readonly<Record<string, unknown>>,
 ): Promise<SeriesRow[]> {
@@ -250,7 +254,7 @@ async function selectPlaced(
 }
 
 /** A statement that selects one row for each key and bucket, with the states of the figures. */
-function checkedFacts({ params, figures }: Asked, key: SqlColumn): string {
+function checkedFacts({ params, figures }: SeriesContext, key: SqlColumn): string {
   const keys: readonly SqlColumn[] = [
     key,
     ['at_start', 'roundDown(toUnixTimestamp(admitted_at), {starts:Array(UInt32)})'],

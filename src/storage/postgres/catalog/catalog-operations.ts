@@ -27,7 +27,7 @@ interface Target {
 /** null: the change is done. After a refusal the transaction must be rolled back, since writes may precede it. */
 type Change = (client: PostgresClient) => Promise<Refused | null>;
 
-/** The removals by kind. In this order, no removed entry is still referred to by the next kind. */
+/** The removals by kind. In this order, an entry is removed before the entries that it refers to. */
 export const REMOVE: Readonly<Record<CatalogKind, (client: PostgresClient, id: string) => Promise<Refused | null>>> = {
   routing_policy: removePolicy,
   model: removeModel,

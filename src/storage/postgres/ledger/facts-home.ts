@@ -44,18 +44,18 @@ export async function readFactsHome(
 /**
  * Registers the ClickHouse when none is registered; when a server replaces an embedded one, which is how an
  * installation outgrows its machine; or when the registered embedded one was lost. It is known to be lost if this
- * Postgres is embedded in the same data directory (`isBeside`): that directory now has another ClickHouse. Otherwise
- * throws FactsElsewhere. Only one process at a time may call this.
+ * Postgres is embedded in the same data directory (`sharesDataDirectory`), because that directory now has another
+ * ClickHouse. Otherwise throws FactsElsewhere. Only one process at a time may call this.
  */
 export async function claimFactsHome(
   postgres: PostgresClient,
   home: FactsHome,
-  isBeside = false,
+  sharesDataDirectory = false,
 ): Promise<'known' | 'registered' | 'moved' | 'lost'> {
   const present = await readFactsHome(postgres);
   if (present?.id === home.id) return 'known';
   const isOutgrown = present?.kind === 'embedded' && home.kind === 'server';
-  const isLost = present?.kind === 'embedded' && home.kind === 'embedded' && isBeside;
+  const isLost = present?.kind === 'embedded' && home.kind === 'embedded' && sharesDataDirectory;
   if (present !== null && (!(isOutgrown || isLost) || (await isEmbeddedInUse(postgres))))
     throw new FactsElsewhere(explain(present, home));
   await postgres.query(

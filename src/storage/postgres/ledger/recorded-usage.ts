@@ -15,7 +15,7 @@ export interface UsageParams {
 }
 
 /** Few requests are open for longer than this. The provider bills such a request a day later than we expect. */
-const BESIDE_MS = 3_600_000;
+const MARGIN_MS = 3_600_000;
 
 const DETAIL = (name: string): string => `usage_details ->> '${name}'`;
 const KNOWN = `CASE WHEN ended_at IS NULL THEN 'open' WHEN usage_source IS NULL THEN 'unseen' ELSE usage_source END`;
@@ -70,7 +70,7 @@ export async function* readRecordedUsage(
   const thresholds = [0, ...sizes];
   const [first = 0] = daysMs;
   const last = daysMs.at(-1) ?? 0;
-  const bounds = [first - BESIDE_MS, ...daysMs, last + BESIDE_MS];
+  const bounds = [first - MARGIN_MS, ...daysMs, last + MARGIN_MS];
   for (const [index, fromMs] of bounds.slice(0, -1).entries()) {
     const untilMs = bounds[index + 1] ?? fromMs;
     const { rows } = await postgres.query<Row & Record<string, unknown>>(STATEMENT, [
@@ -82,8 +82,8 @@ export async function* readRecordedUsage(
       providers,
     ]);
     for (const row of rows) {
-      const isBeside = row.day < 0 || row.day >= daysMs.length - 1;
-      if (!isBeside || row.isAtEdge) yield toUsage(row, thresholds);
+      const isInMargin = row.day < 0 || row.day >= daysMs.length - 1;
+      if (!isInMargin || row.isAtEdge) yield toUsage(row, thresholds);
     }
   }
 }

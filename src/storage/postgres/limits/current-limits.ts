@@ -4,7 +4,7 @@ import type { CurrentLimit } from '../../../domain/identity/current-limit.ts';
 import type { PrincipalLimit } from '../../../domain/identity/principal.ts';
 import type { PostgresClient } from '../pool.ts';
 
-interface StandingRow {
+interface UseRow {
   readonly id: string;
   readonly used: string;
   readonly lent: string;
@@ -16,7 +16,7 @@ interface StandingRow {
  * counted from the posted executions in the limit's scope. A grant of a rate is labelled with the last second in which
  * it may be used. It counts as lent until two seconds later, when gateways have returned what they did not use.
  */
-const STANDINGS = `
+const CURRENT_USE = `
   WITH period AS (
     SELECT wanted.id, wanted.kind, date_trunc(wanted.time_window, clock_timestamp(), 'UTC') AS starts,
            ('1 ' || wanted.time_window)::interval AS length
@@ -50,17 +50,17 @@ export async function readCurrentLimits(
   { limits }: { readonly limits: readonly PrincipalLimit[] },
 ): Promise<readonly CurrentLimit[]> {
   if (limits.length === 0) return [];
-  const { rows } = await postgres.query<StandingRow>(STANDINGS, [
+  const { rows } = await postgres.query<UseRow>(CURRENT_USE, [
     limits.map(({ id }) => id),
     limits.map(({ kind }) => kind),
     limits.map(({ window }) => window),
   ]);
-  const standings = new Map(rows.map((row) => [row.id, row]));
+  const usesById = new Map(rows.map((row) => [row.id, row]));
   return limits.map((limit) => {
-    const standing = standings.get(limit.id);
-    const used = BigInt(standing?.used ?? 0);
+    const use = usesById.get(limit.id);
+    const used = BigInt(use?.used ?? 0);
     const left = limit.amount - used;
-    const lent = BigInt(standing?.lent ?? 0);
-    return { ...limit, used, lent, remaining: left < 0n ? 0n : left, resetsAtMs: standing?.resets_at_ms ?? null };
+    const lent = BigInt(use?.lent ?? 0);
+    return { ...limit, used, lent, remaining: left < 0n ? 0n : left, resetsAtMs: use?.resets_at_ms ?? null };
   });
 }

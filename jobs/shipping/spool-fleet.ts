@@ -12,8 +12,8 @@ import {
   listQuarantinedPlaces,
   readEpochSpool,
   removeEpochSpool,
+  removePartialSpools,
   removeSegment,
-  removeUnnamedSpools,
 } from '../../src/storage/spool/spool-directory.ts';
 import { isSpoolHeld } from '../../src/storage/spool/spool-hold.ts';
 import { SpoolReader } from '../../src/storage/spool/spool-reader.ts';
@@ -35,7 +35,7 @@ export class SpoolFleet {
     this.postgres = options.postgres;
     this.log = options.log;
     this.metrics = options.metrics;
-    removeUnnamedSpools(options.spoolDirectory);
+    removePartialSpools(options.spoolDirectory);
   }
 
   /** Oldest first. */

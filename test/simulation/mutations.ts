@@ -114,8 +114,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a spool gets its name without the directory being synced',
     file: 'src/storage/spool/spool-writer.ts',
-    find: '  renameSync(unnamed, directory);\n  syncDirectory(options.directory);',
-    replace: '  renameSync(unnamed, directory);',
+    find: '  renameSync(partial, directory);\n  syncDirectory(options.directory);',
+    replace: '  renameSync(partial, directory);',
   },
   {
     name: 'an epoch is closed before all of its spool is posted',

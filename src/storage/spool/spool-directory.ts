@@ -44,7 +44,7 @@ const QUARANTINE_DIRECTORY = 'quarantine';
 const SEGMENT_NAME = /^(\d{8,})\.spool$/;
 const EPOCH_NAME = /^\d+$/;
 const QUARANTINE_NAME = /^(\d+)-(\d+)\.spool-(\d+)\.bad$/;
-const UNNAMED = /^\d+\.partial-\d+$/;
+const PARTIAL_NAME = /^\d+\.partial-\d+$/;
 
 export function segmentFileName(segment: number): string {
   return `${String(segment).padStart(8, '0')}.spool`;
@@ -143,16 +143,16 @@ export function removeSegment(directory: string, segment: number): void {
 export function removeEpochSpool(spoolDirectory: string, epoch: number): void {
   // The directory is renamed first, so that an interrupted removal leaves nothing that looks like a spool without an
   // owner.
-  const unnamed = join(spoolDirectory, `${epoch}.partial-${process.pid}`);
-  renameSync(join(spoolDirectory, String(epoch)), unnamed);
+  const partial = join(spoolDirectory, `${epoch}.partial-${process.pid}`);
+  renameSync(join(spoolDirectory, String(epoch)), partial);
   syncDirectory(spoolDirectory);
-  rmSync(unnamed, { recursive: true, force: true });
+  rmSync(partial, { recursive: true, force: true });
 }
 
 /** Removes directories of processes that died while they made or removed a spool. Nothing in them is needed. */
-export function removeUnnamedSpools(spoolDirectory: string): void {
+export function removePartialSpools(spoolDirectory: string): void {
   for (const name of namesIn(spoolDirectory)) {
-    if (!UNNAMED.test(name)) continue;
+    if (!PARTIAL_NAME.test(name)) continue;
     const pid = Number(name.slice(name.lastIndexOf('-') + 1));
     if (!isAlive({ pid, processStart: null, bootId: null }))
       rmSync(join(spoolDirectory, name), { recursive: true, force: true });

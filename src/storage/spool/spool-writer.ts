@@ -391,10 +391,10 @@ function isFull(error: unknown): boolean {
 /** The directory gets its name only with its owner file, so that no reader meets a spool with an unknown owner. */
 function createOwnedDirectory(options: SpoolWriterOptions, directory: string): void {
   assert(!existsSync(directory), `spool: epoch ${options.epoch} has a spool already`);
-  const unnamed = `${directory}.partial-${process.pid}`;
-  makeDirectoryDurably(unnamed);
+  const partial = `${directory}.partial-${process.pid}`;
+  makeDirectoryDurably(partial);
   const owner = ownerNow(options.epoch, options.clock.nowMs());
-  writeFileDurably(join(unnamed, OWNER_FILE), `${JSON.stringify(owner)}\n`);
-  renameSync(unnamed, directory);
+  writeFileDurably(join(partial, OWNER_FILE), `${JSON.stringify(owner)}\n`);
+  renameSync(partial, directory);
   syncDirectory(options.directory);
 }

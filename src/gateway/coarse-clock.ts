@@ -1,4 +1,4 @@
-// A timer that several tasks share which are not urgent: each timer of its own would wake the process once more.
+// A timer that several tasks without urgency share: with a timer for each, the process would wake more often.
 
 import type { Log } from '../platform/log.ts';
 

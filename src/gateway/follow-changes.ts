@@ -30,7 +30,7 @@ export interface Followed {
   readonly ownKeyChecks: Pick<OwnKeyChecks, 'start'>;
   readonly leases: QuotaLeases;
   readonly postingFence: PostingFence;
-  /** This process's. */
+  /** The epoch of this process. */
   readonly epoch: number;
 }
 
@@ -62,7 +62,8 @@ export async function followChanges(followed: Followed): Promise<Listener> {
       [SPOOLS_TOLD_CHANNEL]: (payload) => postingFence.hear(payload),
     },
     // Notifications that were sent while the connection was away are lost, so everything they could concern is looked
-    // up. Postgres answers here, and may not answer there: until it does, what is remembered serves.
+    // up. Postgres answers on this connection, and may not answer on others yet: until it does, what is remembered
+    // serves.
     onReconnect: () => {
       authenticator.markAllUncertain();
       ownKeys.markAllUncertain();
@@ -72,7 +73,7 @@ export async function followChanges(followed: Followed): Promise<Listener> {
     },
   });
   await listener.listening;
-  // What was changed behind the loads of the start was told to nobody here.
+  // Nobody here was told of changes between the first loads and this moment.
   catalog.mayHaveChanged();
   guardrails.mayHaveChanged();
   return listener;

@@ -1,4 +1,5 @@
-// The front of a gateway process, and how its port is opened: with a bound on what the system holds of its connections.
+// Opens the front and the port of a gateway process, with a bound on what the operating system holds of each
+// connection.
 
 import { chooseFront, FrontMissing, type FrontSetting } from '../http/fronts/choose-front.ts';
 import type { Front } from '../http/fronts/front.ts';
@@ -7,7 +8,10 @@ import type { Server } from '../http/server.ts';
 import { StartFault } from '../installation/start-fault.ts';
 import type { Log } from '../platform/log.ts';
 
-/** Not listening yet. Throws StartFault where HTTP_FRONT asks for one that cannot be had. */
+/**
+ * Makes the front, which does not listen yet. Throws StartFault where HTTP_FRONT asks for a front that is not
+ * available.
+ */
 export async function openFront(setting: FrontSetting, log: Log): Promise<Front> {
   const { front, missing } = await chooseFront(setting).catch((error: unknown) => {
     throw error instanceof FrontMissing ? new StartFault(error.message, { cause: error }) : error;
@@ -16,7 +20,9 @@ export async function openFront(setting: FrontSetting, log: Log): Promise<Front>
   return front;
 }
 
-/** Resolves once the port is open. Connections that come within the few milliseconds before the bound do without it. */
+/**
+ * Resolves once the port is open. Connections that come in the few milliseconds before the bound is set do not have it.
+ */
 export async function listen(server: Server, host: string, port: number, log: Log): Promise<void> {
   await server.listen(host, port);
   if (!(await boundReceiveBuffers(port)) && process.platform === 'linux')

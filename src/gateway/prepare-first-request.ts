@@ -1,5 +1,5 @@
-// What the first request of a process needs of Postgres, asked for before the process listens: open connections, the
-// pages and plans of identity and leases. After a start on a machine whose memory was taken back, the first request
+// Prepares in Postgres what the first request of a process needs, before the process listens: open connections, and the
+// pages and plans of identity and leases. After a start on a machine whose memory was reclaimed, the first request
 // would otherwise wait longer for them than a request may.
 
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -35,14 +35,15 @@ export async function prepareFirstRequest(parts: FirstRequestParts): Promise<voi
 }
 
 /**
- * The lease is of nothing: which wallets will be used is not known, and others would have to ask for what is lent here.
+ * Asks for a credential and a lease, as a request does. The lease has the amount 0: nobody knows which wallets will be
+ * used, and other processes would have to ask for the return of what is leased here.
  */
 async function ask({ postgres, epoch }: FirstRequestParts, keyHash: Buffer | null): Promise<void> {
   const principal = keyHash === null ? null : await findPrincipalByCredentialHash(postgres, keyHash);
   const walletId = principal?.walletId ?? null;
   if (walletId === null) return;
   await takeLease(postgres, { epoch, walletId, amount: 0n, minimum: 0n }).catch((fault: unknown) => {
-    // Somebody has this one wallet locked, which keeps no other from being served.
+    // Another transaction has this wallet locked, which keeps no other wallet from being served.
     if (!(fault instanceof StoreBusy)) throw fault;
   });
 }

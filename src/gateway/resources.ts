@@ -50,7 +50,7 @@ export interface GatewayParts {
   readonly metrics: MetricsRegistry;
 }
 
-/** Of the data plane. */
+/** The connections of the data plane. */
 export const POSTGRES_CONNECTIONS_MAX = 4;
 /**
  * The control plane has its own connections, so that a flood of its requests delays neither look-ups of credentials nor
@@ -60,7 +60,10 @@ const CONTROL_PLANE_CONNECTIONS_MAX = 2;
 /** A gateway's statements are short, and a request waits for them. */
 const POSTGRES_STATEMENT_TIMEOUT_MS = 5_000;
 const SEGMENT_BYTES_MAX = 67_108_864;
-/** How much a power cut can lose. The death of a process loses nothing, since what is written is the system's. */
+/**
+ * How much a power cut can lose. The death of a process loses nothing, because the operating system has what was
+ * written.
+ */
 const FSYNC_INTERVAL_MS = 50;
 /** Room for the terminal records of about ten thousand executions. */
 const SPOOL_RESERVE_FILE_BYTES = 16_777_216;
@@ -161,10 +164,10 @@ export async function openResources({ config, log, clock, metrics }: GatewayPart
   };
 }
 
-/** `present`: what is served from so far; null before the first. */
+/** `present`: the catalog that is served from so far; null before the first. */
 function catalogIn(postgres: Postgres, box: SecretBox): (present: Catalog | null) => Promise<Catalog> {
   return async (present) => {
-    // Own keys that are not bound yet were for the providers so far, not for what these may be from now on.
+    // Own keys that are not bound yet were given for the providers of the present catalog, not of the next one.
     if (present !== null) await bindOwnKeys(postgres, present);
     return loadCatalog(postgres, box);
   };
@@ -190,8 +193,8 @@ export function listNotReady({ records }: Resources): readonly string[] {
 }
 
 /**
- * Returns available credit first, while the database can still be reached. What fails returns when this epoch is
- * closed.
+ * Returns available credit first, while the database can still be reached. Credit that cannot be returned now returns
+ * when this epoch is closed.
  */
 export async function closeResources(
   {

@@ -52,7 +52,7 @@ interface GatewayInService {
   impaired(): readonly string[];
 }
 
-/** Resolves once the process serves. Its front is found before anything is opened. */
+/** Resolves once the process serves. The front is chosen before anything is opened. */
 export async function runGateway(parts: GatewayParts): Promise<GatewayInService> {
   const { config, log, clock } = parts;
   const front = await openFront(config.httpFront, log);

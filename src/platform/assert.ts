@@ -1,4 +1,5 @@
-// Assertions of what must always hold. A failed one is a bug of ours, thrown as a fault and never shown to a client.
+// Assertions of what must always hold. A failed assertion is a bug of ours, thrown as a fault and never shown to a
+// client.
 
 class AssertionFault extends Error {
   override readonly name = 'AssertionFault';

@@ -3,8 +3,9 @@
 import { socketsRead } from './event-loop/tick.ts';
 
 /**
- * Resolves with the work's result, or rejects after the deadline; the work's later result is ignored. A process that
- * stood still looks at its timers before its sockets: an answer that lies there already is in time.
+ * Resolves with the work's result, or rejects after the deadline; the work's later result is ignored. After a process
+ * stood still, its timers run before its sockets are read. So the sockets are read once more before the deadline
+ * counts: an answer that has already arrived is in time.
  */
 export async function withDeadline<Result>(work: Promise<Result>, deadlineMs: number): Promise<Result> {
   let timer: NodeJS.Timeout | undefined;

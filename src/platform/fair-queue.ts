@@ -62,8 +62,8 @@ export class FairQueue {
   }
 
   /**
-   * Refuses the newest work of the source with the most, if that has more than this source would have. False: it does
-   * not.
+   * Refuses the newest waiting work of the source with the most, if that source has more than this one would have.
+   * Returns false if it does not.
    */
   private makeRoom(source: string): boolean {
     const own = this.waiting.get(source)?.size ?? 0;
@@ -107,7 +107,7 @@ export class FairQueue {
     }
   }
 
-  /** One place is free, so one begins at most: the first whose source has not all that it may have. */
+  /** One place is free, so at most one begins: the first whose source may have another place. */
   private beginNext(): void {
     const next = this.nextSource();
     if (next === null) return;

@@ -97,7 +97,8 @@ export function createLog(options: { level: string; process: string; destination
 }
 
 /**
- * Of commands: stdout is for their output. Writes are synchronous, so that the last lines before an end are not lost.
+ * The destination of a command's log, since stdout is for its output. Writes are synchronous, so that the last lines
+ * before an end are not lost.
  */
 export function logToStderr(): DestinationStream {
   return pino.destination({ dest: 2, sync: true });

@@ -79,8 +79,8 @@ export class HistogramCell {
 const SERIES_MAX = 2000;
 
 /**
- * `le` is of histograms. The others a scrape gives to every series, of its target: Prometheus would rename a label of
- * ours that has the same name.
+ * `le` belongs to histograms. A scrape adds the others to every series, and Prometheus would rename a label of ours
+ * that has the same name.
  */
 const TAKEN_LABELS = new Set(['le', 'job', 'instance', 'namespace', 'pod', 'container', 'endpoint', 'service']);
 

@@ -1,12 +1,12 @@
-// Profiles of this process as the tools of browsers open them: where its CPU time goes, and what allocates its memory.
-// Neither has contents of memory, which has keys in clear.
+// Takes profiles of this process in the form that browsers' tools open: where its CPU time goes, and what allocates its
+// memory. Neither has contents of memory, which would show keys in clear.
 
 import { Session } from 'node:inspector/promises';
 
 export const PROFILE_KINDS = ['cpu', 'heap'] as const;
 export type ProfileKind = (typeof PROFILE_KINDS)[number];
 
-/** Of allocations: one in so many bytes is looked at. */
+/** The heap profile samples one byte in so many of those that are allocated. */
 const HEAP_SAMPLE_BYTES = 65_536;
 let isTaking = false;
 

@@ -1,14 +1,14 @@
-// Whether a text that came from elsewhere quotes a secret, whole or in part, in whatever way it is written there: as it
-// is, encoded as in an address or a form, escaped as in JSON or HTML, in base64 or hex, in capitals. Such a text is
+// Tells whether a text that came from elsewhere quotes a secret, whole or in part, however the secret is written in it:
+// as it is, encoded as in a URL or a form, escaped as in JSON or HTML, in base64 or hex, in capitals. Such a text is
 // neither logged nor stored.
 
-/** A text that has so many letters and digits of a secret in a row has not met them by accident. */
+/** A text with so many letters and digits of a secret in a row does not contain them by chance. */
 const RUN_LENGTH = 8;
-/** A secret of fewer letters and digits is compared with its other characters. */
+/** A secret with fewer letters and digits is compared as a whole, with its other characters. */
 const LETTERS_MIN = 4;
-/** A text that was encoded by each of several programs. */
+/** How often a text is decoded, since each of several programs may have encoded it. */
 const ROUNDS_MAX = 4;
-/** Each way to write a character by its number, then those by a name. */
+/** The ways to escape a character: by its number, then by its name. */
 const ESCAPE = new RegExp(
   [
     /(?:%|\\x)(?<byte>[0-9a-f]{2})/,
@@ -37,12 +37,12 @@ export function quotesSecret(text: string, secret: string): boolean {
   return holds(said, traces);
 }
 
-/** What a text holds that quotes the secret. */
+/** Parts of a secret. A text that has one of them quotes the secret. */
 interface Traces {
-  /** Of exactly RUN_LENGTH letters and digits each, so that one pass over a text looks for all. */
+  /** Parts of exactly RUN_LENGTH letters and digits, so that one pass over a text looks for all. */
   readonly runs: ReadonlySet<string>;
   readonly shorter: readonly string[];
-  /** Of a secret with hardly any letters and digits; null: of any other. */
+  /** The whole of a secret with fewer than LETTERS_MIN letters and digits; null: the secret has more. */
   readonly whole: string | null;
 }
 
@@ -75,7 +75,10 @@ function* runsOf(letters: string): Iterable<string> {
   for (let at = 0; at + RUN_LENGTH <= letters.length; at += 1) yield letters.slice(at, at + RUN_LENGTH);
 }
 
-/** Base64 of the bytes at each offset that bytes before them can cause, less the characters shared with neighbours. */
+/**
+ * The base64 of the bytes at each of the three offsets that bytes before them can cause, without the characters that
+ * the bytes share with their neighbours.
+ */
 function base64Of(bytes: Buffer): readonly string[] {
   return [0, 1, 2].map((before) => {
     const text = Buffer.concat([Buffer.alloc(before), bytes]).toString('base64');
@@ -83,7 +86,7 @@ function base64Of(bytes: Buffer): readonly string[] {
   });
 }
 
-/** In small letters. */
+/** The letters and digits of a text, in lower case. */
 function lettersOf(text: string): string {
   return text.replace(/[^A-Za-z0-9]/g, '').toLowerCase();
 }
@@ -93,7 +96,10 @@ function withoutSpaces(text: string): string {
   return text.replace(/[\s+\\]/g, '').toLowerCase();
 }
 
-/** A character for each byte, because an address and a form have bytes where other texts have characters. */
+/**
+ * The text with one character for each byte of its UTF-8, because URLs and forms escape bytes where other texts escape
+ * characters.
+ */
 function bytesOf(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1');
 }

@@ -1,5 +1,5 @@
-// Loads something anew when it may have changed: one load at a time, what changes meanwhile is loaded by the next, and
-// a load that fails is made again until one succeeds.
+// Loads something again when it may have changed. One load runs at a time, a change during a load makes another load
+// follow, and a failed load is repeated until one succeeds.
 
 const RETRY_MS = 1_000;
 /** Least time between two loads, so that constant changes of one thing do not delay the others'. */

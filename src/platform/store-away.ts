@@ -1,11 +1,11 @@
-// The error for a database call that found nobody who answers: the database is stopped, starts, is a standby, or lets
+// The error for a database call that was not answered: the database is stopped, is starting, is a standby, or lets
 // nobody in. The call can be repeated later, unless nobody knows whether its change was made.
 
 export class StoreAway extends Error {
   /** The database's or the system's own error code; absent: the driver gave none. */
   readonly code?: string;
 
-  /** Its message is the driver's own, for logs and for who runs a command. */
+  /** Its message is the driver's own, for logs and for people who run a command. */
   constructor(cause: Error) {
     super(cause.message, { cause });
     this.name = 'StoreAway';
@@ -13,5 +13,5 @@ export class StoreAway extends Error {
   }
 }
 
-/** The connection ended at a commit: the change may have been made, and must not be repeated unseen. */
+/** The connection ended at a commit: the change may have been made, and must not be repeated without looking. */
 export class CommitUnanswered extends StoreAway {}

@@ -6,7 +6,7 @@ export class StoreBusy extends Error {
   readonly code: string;
 
   constructor(code: string, cause: unknown) {
-    super('what was asked of the database is locked by somebody else, or took too long', { cause });
+    super('a database call gave up: what it needs is locked, or it took too long', { cause });
     this.name = 'StoreBusy';
     this.code = code;
   }

@@ -10,7 +10,7 @@ export function readVersion(): string {
   return version;
 }
 
-/** By convention a gauge of 1, whose labels are what there is to know; during an upgrade there are two of them. */
+/** By convention this is a gauge of 1 whose labels hold the information; during an upgrade there are two series. */
 export function registerBuildInfo(metrics: MetricsRegistry): void {
   metrics
     .gauge('tollgate_build_info', 'Always 1; the labels say which version runs, on which Node.', {

@@ -3,8 +3,8 @@
 //
 // What is bounded: the bytes and the number of tasks waiting or running, the time from `run` to the result (waiting
 // included; at the deadline the thread is killed, since a busy thread cannot be asked to stop), and the memory of a
-// thread. Threads start with the first task and stop when idle, but for one: a stream that comes after a pause must not
-// wait for its end until a tokenizer is loaded again, which takes half a second, and seconds on a busy machine.
+// thread. Threads start with the first task and stop when idle, except for one: without it, the end of a stream after a
+// pause would wait until a tokenizer is loaded again, which takes half a second, and seconds on a busy machine.
 //
 // Tasks wait here and not in piscina, which is handed one task a thread: beyond its minimum of threads piscina 5.3 does
 // not replace a killed or crashed thread for the tasks in its own queue, and they would wait until their deadlines.
@@ -39,11 +39,14 @@ export interface WorkerTaskOptions {
   readonly bytes: number;
   readonly deadlineMs: number;
   /**
-   * Whose work it is, where that may be slow or much: sources take turns at the threads, and one has a part of the
-   * queue's bytes beside its first task. Left out: it is a source of its own.
+   * Who causes the work, where it may be slow or plentiful. Sources take turns at the threads, and a source may use
+   * only a part of the queue's bytes in addition to its first task. Absent: the task is a source of its own.
    */
   readonly source?: string;
-  /** For the work alone, without the wait for a thread and its start: `begun` is in the task's input, which sets it. */
+  /**
+   * A deadline for the work alone, without the wait for a thread and its start. The task gets `begun` in its input, and
+   * sets it when it begins.
+   */
   readonly work?: { readonly begun: BegunFlag; readonly deadlineMs: number };
   /** Buffers whose ownership moves to the thread; the caller must not touch them again. */
   readonly transfer?: readonly ArrayBuffer[];
@@ -61,13 +64,15 @@ export interface WorkerPoolOptions {
 }
 
 const WORKERS_DIRECTORY = new URL('../../workers/', import.meta.url);
-/** Of the threads beyond the first: half a minute keeps their tokenizers through pauses, and frees them at night. */
+/**
+ * When an idle thread beyond the first stops: half a minute keeps its tokenizer through pauses, and frees it at night.
+ */
 const IDLE_TIMEOUT_MS = 30_000;
 /** The number of tasks is limited too, because each has a promise, a timer and a place in the queue. */
 const TASKS_MAX = 4096;
-/** What one source may occupy of the queue's bytes, unless one task alone takes more. */
+/** One source may use the queue's bytes divided by this, unless one task alone takes more. */
 const PART_OF_SOURCE = 4;
-/** A task has a deadline of its own: the longest that a timer can wait. */
+/** The longest that a timer can wait: the queue needs no limit, since each task has a deadline. */
 const WAIT_MS_MAX = 2 ** 31 - 1;
 /** One encoding takes about 110 MB; a body and its text come on top. */
 const THREAD_MEMORY = { maxOldGenerationSizeMb: 512, maxYoungGenerationSizeMb: 64 };
@@ -197,13 +202,16 @@ export class WorkerPool<Task extends string = WorkerTask> {
     return this.piscina;
   }
 
-  /** Once a thread is free and it is the source's turn; one that is late is not waited for, and does nothing then. */
+  /**
+   * Runs a task once a thread is free and it is the source's turn. At its deadline a task that still waits is late: the
+   * result comes at once, and nothing runs when its turn comes.
+   */
   private async inTurn<T>(
     run: () => Promise<WorkerResult<T>>,
     source: string,
     deadline: AbortSignal,
   ): Promise<WorkerResult<T>> {
-    // Its input is let go of when it is late, though its turn is still to come.
+    // Setting `waiting` to null frees the task's input at the deadline, although its turn is still to come.
     let waiting: typeof run | null = run;
     const begin = async (): Promise<WorkerResult<T>> => {
       const begun = waiting;
@@ -258,7 +266,7 @@ export function inTurnsOf<Task extends string>(
   return { run: (task, input, options) => workers.run(task, input, { ...options, source }) };
 }
 
-/** Calls back when the task says that it runs; never, where that does not matter. */
+/** Calls `start` when the task reports that it has begun; never for a task whose work has no deadline. */
 function onceBegun({ work, deadlineMs }: WorkerTaskOptions, start: (workMs: number) => void): void {
   if (work === undefined) return;
   const waiting = Atomics.waitAsync(work.begun, 0, 0, deadlineMs);

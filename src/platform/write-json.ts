@@ -2,12 +2,12 @@
 
 import { randomUUID } from 'node:crypto';
 
-/** As JSON.stringify of plain values, which refuses bigints. (`JSON.rawJSON` is not in Node.js 20.) */
+/** Like JSON.stringify for plain values, which refuses bigints. (`JSON.rawJSON` is not in Node.js 20.) */
 export function writeJson(value: object): string {
   let mark = '';
   const json = JSON.stringify(value, (_, member: unknown) => {
     if (typeof member !== 'bigint') return member;
-    // Nobody can know it, so that it is in no text of the value.
+    // The mark is random, so that no text of the value has it.
     if (mark === '') mark = randomUUID();
     return `${mark}${member}`;
   });

@@ -5,9 +5,9 @@ import { describe, test } from 'node:test';
 import { UploadBody } from '../../src/control-plane/media/upload-body.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
 import type { BodySink } from '../../src/http/request-body.ts';
-import { LoopTurns } from '../../src/platform/event-loop/loop-turns.ts';
+import { TimeSlices } from '../../src/platform/event-loop/time-slices.ts';
 
-const TURNS = new LoopTurns({ monotonicMs: () => 0 });
+const SLICES = new TimeSlices({ monotonicMs: () => 0 });
 
 /** An exchange whose client sends the next of these pieces each time that its body is let come, and then leaves. */
 class SendingClient {
@@ -65,7 +65,7 @@ describe('the body of an upload', () => {
   test('of a client that left is read until that shows', async () => {
     const client = new SendingClient(['a', 'b', 'c'], 100, true);
     const body = new UploadBody(client.exchange, 100);
-    await body.lookForClient(TURNS);
+    await body.lookForClient(SLICES);
     assert.equal(body.hasLeft, true);
     assert.equal(await body.next(), 'left');
   });
@@ -73,7 +73,7 @@ describe('the body of an upload', () => {
   test('of a client that is there is read as far as it has come', async () => {
     const client = new SendingClient(['a', 'b'], 100, false);
     const body = new UploadBody(client.exchange, 100);
-    await body.lookForClient(TURNS);
+    await body.lookForClient(SLICES);
     assert.deepEqual([body.hasLeft, client.pieces], [false, []]);
     assert.deepEqual([String(await body.next()), String(await body.next())], ['a', 'b']);
   });
@@ -85,7 +85,7 @@ describe('the body of an upload', () => {
       true,
     );
     const body = new UploadBody(client.exchange, 100_000_000);
-    await body.lookForClient(TURNS);
+    await body.lookForClient(SLICES);
     assert.deepEqual([body.hasLeft, client.pieces.length, client.isHeld], [false, 5, true]);
   });
 });

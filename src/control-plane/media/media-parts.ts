@@ -3,7 +3,7 @@
 import type { MediaLimits, MediaObject, ReceivedFile } from '../../domain/media/media-object.ts';
 import type { ObjectStore } from '../../domain/media/object-store.ts';
 import type { SignedAddresses } from '../../domain/media/signed-address.ts';
-import type { LoopTurns } from '../../platform/event-loop/loop-turns.ts';
+import type { TimeSlices } from '../../platform/event-loop/time-slices.ts';
 import type { FairQueue } from '../../platform/fair-queue.ts';
 import type { DownloadPlaces } from './download-places.ts';
 import type { MediaMetrics } from './media-metrics.ts';
@@ -44,7 +44,7 @@ export interface Media {
   /** Uploads under way in this process; the others wait, and organizations take turns. */
   readonly uploads: FairQueue;
   /** Those of the event loop in which an upload under way reads on. */
-  readonly turns: LoopTurns;
+  readonly slices: TimeSlices;
   readonly downloads: DownloadPlaces;
   readonly metrics: MediaMetrics;
   /** null: nobody reads without a credential. */

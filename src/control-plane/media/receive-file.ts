@@ -9,7 +9,7 @@ import type { StagedFile } from '../../domain/media/object-store.ts';
 import { SNIFFED_BYTES, sniffType } from '../../domain/media/sniff-type.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { readBoundary } from '../../platform/bytes/multipart-headers.ts';
-import type { LoopTurns } from '../../platform/event-loop/loop-turns.ts';
+import type { TimeSlices } from '../../platform/event-loop/time-slices.ts';
 import { inStorage } from './media-parts.ts';
 import type { UploadBody } from './upload-body.ts';
 
@@ -35,7 +35,7 @@ interface Parts {
    * Each piece is read in one of them, and so is more let come: what the uploads of a process do to its event loop is
    * bounded for all of them together, however fast their clients and the disk are.
    */
-  readonly turns: LoopTurns;
+  readonly slices: TimeSlices;
 }
 
 type Outcome = ReceivedFile | Refusal | 'left';
@@ -49,7 +49,7 @@ class FormReading {
   private readonly body: UploadBody;
   private readonly staged: StagedFile;
   private readonly room: FileRoom;
-  private readonly turns: LoopTurns;
+  private readonly slices: TimeSlices;
   private readonly form: BusboyInstance | null;
   /** What stands before each part but the first, and at the end. */
   private readonly delimiter: Buffer;
@@ -62,11 +62,11 @@ class FormReading {
   private wake: (() => void) | null = null;
   private isFinished = false;
 
-  constructor({ body, contentType, staged, room, turns }: Parts) {
+  constructor({ body, contentType, staged, room, slices }: Parts) {
     this.body = body;
     this.staged = staged;
     this.room = room;
-    this.turns = turns;
+    this.slices = slices;
     const boundary = readBoundary(contentType);
     this.delimiter = Buffer.from(`\r\n--${boundary}`);
     this.form = this.open(boundary);
@@ -95,7 +95,7 @@ class FormReading {
 
   async run(): Promise<Outcome> {
     while (this.over === null) {
-      await this.turns.next();
+      await this.slices.next();
       const piece = await this.body.next();
       if (piece === 'left') return this.leave();
       if (piece === 'too_long') {

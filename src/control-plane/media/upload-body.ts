@@ -2,8 +2,8 @@
 // with the client, apart from what uWebSockets.js had begun to read.
 
 import type { Exchange } from '../../http/exchange.ts';
-import type { LoopTurns } from '../../platform/event-loop/loop-turns.ts';
 import { socketsRead } from '../../platform/event-loop/tick.ts';
+import type { TimeSlices } from '../../platform/event-loop/time-slices.ts';
 
 /**
  * `ended`: the body is whole. `left`: the client left, or is refused for its slowness. `too_long`: it has more than it
@@ -69,10 +69,10 @@ export class UploadBody {
    * A client that left while its upload waited shows only behind all that it had sent: that is let come as long as
    * there is some, so that nothing is done for one who is not there any more.
    */
-  async lookForClient(turns: LoopTurns): Promise<void> {
+  async lookForClient(slices: TimeSlices): Promise<void> {
     while (this.end === null && this.receivedBytes < LOOKED_AHEAD_BYTES_MAX) {
       const before = this.receivedBytes;
-      await turns.next();
+      await slices.next();
       this.exchange.body.letCome();
       await socketsRead();
       if (this.receivedBytes === before) return;

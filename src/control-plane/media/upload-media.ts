@@ -70,7 +70,7 @@ function answer(media: Media, exchange: Exchange, outcome: Outcome): void {
 }
 
 async function serve(media: Media, exchange: Exchange, body: UploadBody, upload: Upload): Promise<Outcome> {
-  await body.lookForClient(media.turns);
+  await body.lookForClient(media.slices);
   if (body.hasLeft) return 'left';
   const { store, limits } = media;
   if (body.isTooLong) return { kind: 'file_too_large', limitBytes: limits.fileBytesMax };
@@ -103,7 +103,7 @@ async function receiveAndKeep(
   const room = { bytesMax: limits.fileBytesMax, writtenBytesMax: granted ?? 0 };
   const staged = await inStorage(objects.stage(upload.id));
   try {
-    const file = await receiveFile({ body, contentType: exchange.contentType, staged, room, turns: media.turns });
+    const file = await receiveFile({ body, contentType: exchange.contentType, staged, room, slices: media.slices });
     if (file === 'left' || 'kind' in file) return file;
     metrics.receivedBytes.increment(file.bytes);
     const hasRoom = granted !== null && file.bytes <= granted;

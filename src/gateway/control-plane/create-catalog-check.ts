@@ -16,10 +16,10 @@ import { readStoredNames } from '../../storage/postgres/apply/stored-names.ts';
 import type { InstallationSecrets } from '../../storage/postgres/installation-secrets.ts';
 import type { Postgres } from '../../storage/postgres/pool.ts';
 
-/** Each holds the lock of the catalog for some tenths of a second. */
+/** Each check holds the lock of the catalog for some tenths of a second. */
 const CHECKS = { underWayMax: 1, waitingMax: 4, waitMsMax: 10_000 } as const;
 const WORK_MS = 3_000;
-/** For a thread to become free, or to start on a busy machine. */
+/** How long a check waits for a thread to become free, or to start on a busy machine. */
 const WAIT_MS = 5_000;
 
 interface CheckParts {
@@ -72,7 +72,7 @@ async function compare(
   }
 }
 
-/** What stands in the place of a key is not the key, so that two sealed ones are not compared. */
+/** Leaves keys out: a difference has hashes of sealed keys, which differ even where the key is the same. */
 function withoutKeys(found: Difference): Difference {
   const { before, after } = found;
   if (before?.['api_key'] === undefined || after?.['api_key'] === undefined) return found;

@@ -1,4 +1,4 @@
-// What the control plane needs to try guardrails on a text: the policies in force, and a worker that looks.
+// Provides the policies in force to the control plane, and a worker that tries them on a text.
 
 import type { GuardrailTrials } from '../../control-plane/guardrails/test-text.ts';
 import type { TriedText } from '../../domain/guardrails/find-in-text.ts';
@@ -7,9 +7,9 @@ import { begunFlag } from '../../platform/begun-flag.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
 import type { HeldGuardrails } from '../generation/held-guardrails.ts';
 
-/** A policy takes up to a tenth of a second to compile, and 4 KB as much to be looked through. */
+/** Compiling a policy takes up to a tenth of a second, and searching 4 KB as much. */
 const WORK_MS = 1_000;
-/** For a thread to become free, or to start and load the detectors on a busy machine. */
+/** How long a trial waits for a thread to become free, or to start and load the detectors on a busy machine. */
 const WAIT_MS = 5_000;
 
 interface Parts {

@@ -7,7 +7,7 @@ import { type Media, type MediaStore, UPLOADS_AT_ONCE } from '../../control-plan
 import type { MediaLimits } from '../../domain/media/media-object.ts';
 import { SignedAddresses } from '../../domain/media/signed-address.ts';
 import { systemClock } from '../../platform/clock.ts';
-import { LoopTurns } from '../../platform/event-loop/loop-turns.ts';
+import { TimeSlices } from '../../platform/event-loop/time-slices.ts';
 import { FairQueue } from '../../platform/fair-queue.ts';
 import type { Log } from '../../platform/log.ts';
 import type { MetricsRegistry } from '../../platform/metrics.ts';
@@ -17,11 +17,11 @@ import { finishDuplicate, finishUpload, releaseMedia, reserveMedia } from '../..
 import type { Postgres } from '../../storage/postgres/pool.ts';
 import { ServedBytes } from './served-bytes.ts';
 
-/** A reservation outlives the longest upload, and what is done with its file then. */
+/** How much longer a reservation lives than the longest upload, for what is then done with its file. */
 const KEEPING_MS = 900_000;
 
 export interface HeldMedia extends Media {
-  /** Writes down what was counted since the last time. */
+  /** Writes what was counted since the last time to Postgres. */
   flush(): Promise<void>;
 }
 
@@ -45,7 +45,7 @@ export async function createMedia({ config, log, metrics, postgres, pepper }: Pa
     objects: await openObjects({ postgres, storage: media.storage, dataDirectory: config.dataDirectory, log }),
     limits: media.limits,
     uploads: new FairQueue(UPLOADS_AT_ONCE),
-    turns: new LoopTurns(systemClock),
+    slices: new TimeSlices(systemClock),
     downloads: new DownloadPlaces(),
     metrics: new MediaMetrics(metrics),
     addresses,

@@ -1,5 +1,5 @@
-// Provides the replay of a routing policy's draft to the control plane: reads what was routed of late a little at a
-// time, so that the event loop is never held, and one replay at a time.
+// Provides the replay of a draft of a routing policy to the control plane. It runs one replay at a time, and reads
+// recently routed requests a little at a time, so that it never holds the event loop.
 
 import type { PolicyReplay, ReplayParams } from '../../control-plane/routing/replay.ts';
 import type { Catalog } from '../../domain/models/catalog.ts';
@@ -7,7 +7,7 @@ import { policyOf } from '../../domain/routing/policy-definition.ts';
 import { replayPolicy } from '../../domain/routing/replay-policy.ts';
 import type { Clock } from '../../platform/clock.ts';
 import { DAY_MS } from '../../platform/durations.ts';
-import { LoopTurns } from '../../platform/event-loop/loop-turns.ts';
+import { TimeSlices } from '../../platform/event-loop/time-slices.ts';
 import { FairQueue } from '../../platform/fair-queue.ts';
 import { invalid, NOT_FOUND } from '../../storage/postgres/identity/change.ts';
 import type { Postgres } from '../../storage/postgres/pool.ts';
@@ -17,7 +17,7 @@ import { findReplayStart, readRoutedRequests } from '../../storage/postgres/rout
 
 const REPLAYS = { underWayMax: 1, waitingMax: 4, waitMsMax: 10_000 } as const;
 const PAGE_SIZE = 100;
-/** Decided without a break: a policy may have thousands of candidates. */
+/** How long requests are decided without a break: a policy may have thousands of candidates. */
 const PIECE_MS = 2;
 
 interface ReplayParts {
@@ -26,29 +26,29 @@ interface ReplayParts {
   readonly clock: Clock;
 }
 
-interface Turned extends ReplayParts {
-  readonly turns: LoopTurns;
+interface ReplayContext extends ReplayParts {
+  readonly slices: TimeSlices;
 }
 
 export function createPolicyReplay(parts: ReplayParts): PolicyReplay {
   const replays = new FairQueue(REPLAYS);
-  const turns = new LoopTurns(parts.clock);
-  return (params) => replays.run(() => replay({ ...parts, turns }, params), { kind: 'store_busy' } as const);
+  const slices = new TimeSlices(parts.clock);
+  return (params) => replays.run(() => replay({ ...parts, slices }, params), { kind: 'store_busy' } as const);
 }
 
-/** Lets everything else of the process come in between. */
-async function* inPieces<T>(all: AsyncIterable<T>, { clock, turns }: Turned): AsyncGenerator<T> {
+/** Passes all on, with breaks in which the rest of the process runs. */
+async function* inPieces<T>(all: AsyncIterable<T>, { clock, slices }: ReplayContext): AsyncGenerator<T> {
   let begunMs = clock.monotonicMs();
   for await (const one of all) {
     if (clock.monotonicMs() - begunMs > PIECE_MS) {
-      await turns.next();
+      await slices.next();
       begunMs = clock.monotonicMs();
     }
     yield one;
   }
 }
 
-async function replay(parts: Turned, params: ReplayParams) {
+async function replay(parts: ReplayContext, params: ReplayParams) {
   const { postgres, catalog, clock } = parts;
   const { policy, organizationId, days, executionsMax } = params;
   if (organizationId !== null && (await findOrganizationCaller(postgres, organizationId)) === null) return NOT_FOUND;

@@ -1,5 +1,5 @@
-// Provides the operations on organizations' own provider keys to the control plane: those of storage, and the question
-// to a provider whether it accepts a key.
+// Provides the operations on organizations' own provider keys to the control plane: those of storage, and asking a
+// provider whether it accepts a key.
 
 import type { OwnKeysStore } from '../../control-plane/own-keys/own-keys-store.ts';
 import type { Catalog } from '../../domain/models/catalog.ts';

@@ -1,5 +1,5 @@
-// Counts what is served of uploaded files by organization, and adds it to the database now and then: a download must
-// not wait for a row. What a killed process has counted since the last time is lost.
+// Counts the served bytes of uploaded files by organization, and adds the counts to the database now and then, so that
+// a download does not wait for a row. A killed process loses what it has counted since the last time.
 
 import { recordServed, type ServedCount } from '../../storage/postgres/media/media-usage.ts';
 import type { PostgresClient } from '../../storage/postgres/pool.ts';
@@ -20,7 +20,7 @@ export class ServedBytes {
     });
   }
 
-  /** What cannot be written now is tried again with the next. */
+  /** Writes the counts to Postgres. Rejects if that fails; then the next call tries again. */
   async flush(): Promise<void> {
     const { counts } = this;
     if (counts.size === 0) return;

@@ -1,21 +1,21 @@
-// The compiled sets of policies that a gateway process keeps. Where there are too many, the one that was asked for
-// least recently goes, of all, or of an organization that has more than its share.
+// The compiled sets of policies that a gateway process keeps. When there are too many, the least recently used one is
+// dropped: of the organization with the most sets, if that has more than its share, else of all.
 
 import type { CompiledPolicy } from '../../domain/guardrails/compile-policy.ts';
 
-/** One has up to 0.2 MB, and takes a millisecond or two to make of policies that are prepared. */
+/** A set has up to 0.2 MB, and compiling it from prepared policies takes a millisecond or two. */
 const SETS_MAX = 256;
-/** Who has more than these loses its own first. */
+/** An organization with more sets than this loses its own first. */
 const SHARE = 32;
 
 interface OwnedSet {
-  /** Whose share it counts for; the empty text: a set of the platform's policies alone. */
+  /** The organization whose share the set counts for; the empty text: a set of the platform's policies alone. */
   readonly organization: string;
   readonly compiled: CompiledPolicy;
 }
 
 export class CompiledSets {
-  /** By their keys. The one that was asked for least recently is the first. */
+  /** By key. The least recently used one is the first. */
   private readonly sets = new Map<string, OwnedSet>();
 
   get(key: string): CompiledPolicy | undefined {

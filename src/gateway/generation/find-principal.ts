@@ -1,4 +1,4 @@
-// Finds whom a credential stands for, by its hash under the installation's pepper.
+// Finds the principal of a credential, by the credential's hash under the installation's pepper.
 
 import type { CompleteConfig } from '../../config.ts';
 import { createBootstrapCheck } from '../../domain/identity/bootstrap-administrator.ts';
@@ -12,7 +12,7 @@ import {
 import type { InstallationSecrets } from '../../storage/postgres/installation-secrets.ts';
 import type { Postgres } from '../../storage/postgres/pool.ts';
 
-/** The bootstrap administrator is known without the identity store. */
+/** The bootstrap administrator is recognized without the identity store. */
 export function findPrincipalIn(
   postgres: Postgres,
   { pepper }: InstallationSecrets,

@@ -14,7 +14,7 @@ export function savedResponsesIn(postgres: Postgres, fence: PostingFence): Saved
       const saved = await find();
       if (saved !== null) return saved;
       if (!(await isSavedResponse(postgres, responseId))) return 'unknown';
-      // It may have been posted between the two statements, and be the owner's.
+      // It may have been posted between the two statements, and belong to this caller.
       return (await find()) ?? 'foreign';
     },
     findItems: ({ organizationId, walletId }, itemIds) =>

@@ -1,5 +1,5 @@
-// The catalog that a gateway process serves from: a snapshot in memory, replaced as a whole when the catalog changes,
-// and when another of its dated prices is valid.
+// The catalog that a gateway process serves from: a snapshot in memory, replaced as a whole when the catalog changes or
+// when one of its dated prices becomes valid.
 
 import type { Catalog } from '../../domain/models/catalog.ts';
 import { catalogAt } from '../../domain/models/dated-prices.ts';
@@ -10,11 +10,11 @@ import { Reloads } from '../../platform/reloads.ts';
 
 /** How often a token that should have been renewed is looked for, in case its notification was lost. */
 const TOKEN_WAIT_MS = 10_000;
-/** A clock that is set forward or back is noticed as late as that. */
+/** A change of the machine's clock is noticed after this time at the latest. */
 const WAIT_MS_MAX = 60_000;
 
 interface Parts {
-  /** `present`: the one that the next takes the place of; null: there is none yet. */
+  /** `present`: the catalog that the loaded one replaces; null: there is none yet. */
   readonly load: (present: Catalog | null) => Promise<Catalog>;
   readonly clock: Clock;
   readonly log: Log;
@@ -25,7 +25,7 @@ export class HeldCatalog {
   serving: ServingCatalog;
   private readonly parts: Parts;
   private readonly reloads: Reloads;
-  /** As it is stored, with all prices. */
+  /** The catalog as it is stored, with all dated prices. */
   private stored: Catalog;
   /** When the present prices were chosen, and until when they are valid. */
   private chosenAtMs: number;
@@ -52,7 +52,7 @@ export class HeldCatalog {
     this.awaitNextPrice();
   }
 
-  /** Called from the coarse clock. */
+  /** Loads the catalog again when a token should have been renewed. Called from the coarse clock. */
   lookForTokens(): void {
     const nowMs = this.parts.clock.nowMs();
     if (nowMs < this.tokensFromMs) return;
@@ -94,7 +94,7 @@ export class HeldCatalog {
   private awaitNextPrice(): void {
     if (this.timer !== null) clearTimeout(this.timer);
     this.timer = null;
-    // Nothing of it is dated.
+    // The catalog has no dated price.
     if (this.present === this.stored) return;
     const waitMs = Math.min(WAIT_MS_MAX, Math.max(1, this.untilMs - this.parts.clock.nowMs()));
     this.timer = setTimeout(() => {

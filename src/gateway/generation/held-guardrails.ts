@@ -1,6 +1,6 @@
 // The guardrail policies that a gateway process screens by: a snapshot in memory, replaced as a whole when a policy or
-// an assignment changes. A change that is known and could not be loaded is not guessed at: the organizations that it
-// concerns get what they chose for that case.
+// an assignment changes. If a known change cannot be loaded, the organizations that it concerns get what they chose for
+// that case.
 
 import { deriveCloakKey } from '../../domain/guardrails/cloak-key.ts';
 import { type CompiledPolicy, compilePolicy, setKeyOf } from '../../domain/guardrails/compile-policy.ts';
@@ -23,17 +23,20 @@ import { Reloads } from '../../platform/reloads.ts';
 import { CompiledSets } from './compiled-sets.ts';
 
 const CLOAK_KEYS_MAX = 10_000;
-/** Most slices take some tenths of a millisecond or less; one that compiles patterns takes some milliseconds. */
+/**
+ * How many slices of preparation run in one tick. Most take some tenths of a millisecond or less; a slice that compiles
+ * patterns takes some milliseconds.
+ */
 const SLICES_AT_ONCE = 8;
 /**
- * For so many ticks of the event loop changes wait for policies that are prepared, five of ten thousand words or so.
- * What is left is prepared by the first request that needs it.
+ * For at most so many ticks of the event loop, a change waits until its policies are prepared: about five policies of
+ * ten thousand words. The first request that needs another policy prepares it.
  */
 const TICKS_MAX = 150;
 
 interface Parts {
   readonly load: () => Promise<GuardrailTable>;
-  /** From which the keys of placeholders are derived: it outlives a master key. */
+  /** The keys of placeholders are derived from the pepper, since it outlives a master key. */
   readonly pepper: Buffer;
   readonly log: Log;
 }
@@ -50,12 +53,12 @@ export class HeldGuardrails implements PoliciesInForce {
   private readonly parts: Parts;
   private table: GuardrailTable;
   private readonly compiled = new CompiledSets();
-  /** What each principal's requests are screened by, as long as the snapshot is the present one. */
+  /** The policies that each principal's requests are screened by, in the present snapshot. */
   private ofPrincipals = new WeakMap<ScopedPrincipal, Map<ApiName, InForce>>();
   private readonly cloakKeys = new BoundedMap<string, Uint8Array>(CLOAK_KEYS_MAX);
-  /** Organizations with a change that no load has begun behind; null: all of them. The present snapshot serves. */
+  /** Organizations with a change after which no load has begun; null: all of them. The present snapshot serves them. */
   private pending = new Set<string | null>();
-  /** Those with a change that could not be loaded. */
+  /** Organizations with a change that could not be loaded. */
   private readonly stale = new Set<string | null>();
   private readonly reloads: Reloads;
 
@@ -95,7 +98,7 @@ export class HeldGuardrails implements PoliciesInForce {
     return this.compile(inForceFor(this.policiesOf(organizationId), api));
   }
 
-  /** Of an organization as a whole. */
+  /** The policies of an organization as a whole. */
   policiesOf(organizationId: string): readonly Policy[] {
     return policiesOf(this.table, wholeOf(organizationId));
   }
@@ -112,7 +115,7 @@ export class HeldGuardrails implements PoliciesInForce {
   private compile({ organization, key, policies, api }: InForce): CompiledPolicy | null {
     if (policies.length === 0) return null;
     const known = this.compiled.get(key);
-    // The secret of an external detector can change without a new version.
+    // The secret of an external detector can change without a new version of its policy.
     if (known?.policies.every((policy, index) => policy === policies[index]) === true) return known;
     const compiled = compilePolicy(policies, api);
     if (compiled !== null) this.compiled.set(organization, compiled);
@@ -133,7 +136,10 @@ export class HeldGuardrails implements PoliciesInForce {
     this.reloads.due();
   }
 
-  /** Changes may have been missed. The present snapshot serves until it is loaded anew: nobody's is known to be old. */
+  /**
+   * Changes may have been missed. The present snapshot serves until it is loaded anew, since no organization's policies
+   * are known to be old.
+   */
   mayHaveChanged(): void {
     this.reloads.due();
   }
@@ -170,7 +176,10 @@ function inForceFor(policies: readonly Policy[], api: ApiName): InForce {
   return { organization, key: setKeyOf(policies, api), policies, api };
 }
 
-/** What somebody is screened by, before it is in force: ten thousand words would take tens of milliseconds at once. */
+/**
+ * Prepares assigned policies in slices before they are in force: ten thousand words at once would take tens of
+ * milliseconds.
+ */
 async function prepare({ policies, floor, organizations }: GuardrailTable, ticksMax: number, log: Log): Promise<void> {
   const assigned = [...organizations.values()].flatMap(({ assignments }) =>
     assignments.flatMap(({ policyId }) => policies.get(policyId) ?? []),
@@ -185,7 +194,7 @@ async function prepare({ policies, floor, organizations }: GuardrailTable, ticks
         if (count % SLICES_AT_ONCE === 0) await tickEnd();
       }
     } catch (fault) {
-      // Requests that it is for meet the same fault; nobody else's may.
+      // Only requests that the policy applies to may meet this fault.
       log.error({ err: fault, policy: policy.name }, 'a guardrail policy cannot be prepared');
     }
   }

@@ -70,8 +70,8 @@ export function createLeaseStore(
 /** A lock that did not come free in time, a deadlock. A statement that took too long is a lost call. */
 const LOCKED_SQLSTATES = new Set(['55P03', '40P01']);
 /**
- * What the functions raise and what tables forbid; that an epoch is fenced is about everything that this process asks,
- * and stays a failed call.
+ * Errors that the SQL functions raise and that constraints of tables cause. The error that an epoch is fenced concerns
+ * everything that this process asks, and stays a failed call.
  */
 const REFUSED_SQLSTATE = /^(?:22|23|P0)/;
 
@@ -86,19 +86,19 @@ function notDoneOrThrow(error: unknown): NotDone {
 const OF_WALLETS = { validForMs: null, presentMoved: false, ceiling: null, retryAfterMs: null, gone: false } as const;
 
 /**
- * A revocation names the epoch that makes it, so that this process does not answer its own; one without an epoch is for
- * every process: a frozen wallet, a lowered limit.
+ * A revocation names the epoch that sends it, so that its sender ignores it. A revocation without an epoch is for every
+ * process, for example when a wallet is frozen or a limit lowered.
  */
 function readRevocation(payload: string): { readonly key: string; readonly byEpoch: number | null } {
   const [key = '', epoch] = payload.split(' ');
   return { key, byEpoch: epoch === undefined ? null : Number(epoch) };
 }
 
-/** What is heard on the channel of revocations, by the process of `epoch`. */
+/** Handles a message on the channel of revocations, in the process of `epoch`. */
 export function hearRevocation(leases: QuotaLeases, payload: string, epoch: number): void {
   const { key, byEpoch } = readRevocation(payload);
   if (byEpoch === epoch) return;
-  // Without an epoch it was changed, also for the better: a wallet may have been thawed.
+  // Without an epoch, the wallet or limit itself was changed, perhaps for the better: a wallet may have been thawed.
   if (byEpoch === null) leases.withdraw(key);
   else leases.revoke(key);
 }

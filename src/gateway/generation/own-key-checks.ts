@@ -1,6 +1,6 @@
-// Asks providers about own keys that they refused, beside the requests: what they refuse again is invalid everywhere,
-// what they accept again is used again. Each gateway asks about the keys that it claims, so that each is asked about
-// once; jobs, which says when keys are due, need not hold any.
+// Asks providers again about own keys that they refused, outside of requests. A key that is refused again becomes
+// invalid everywhere; a key that is accepted is used again. Each gateway asks about the keys that it claims, so that
+// each key is asked about once. jobs says when keys are due, and thus needs no keys.
 
 import type { Catalog } from '../../domain/models/catalog.ts';
 import type { OwnKeyReference } from '../../domain/own-keys/key-changes.ts';
@@ -15,9 +15,11 @@ import type { Postgres } from '../../storage/postgres/pool.ts';
 import type { SecretBox } from '../../storage/postgres/secret-box.ts';
 import type { OwnKeyVerifier } from '../../upstream/own-key-verifier.ts';
 
-/** Providers are asked at once about so many keys: all of them have answered or not before a claim ends. */
+/** How many keys are asked about at once. Each has its answer or has run out of time before the claim ends. */
 const CLAIMED_MAX = 8;
-/** Of one organization: if none of its providers answers, half of the places are left to the others. */
+/**
+ * How many of them may be one organization's: if none of its providers answers, half of the places are left to others.
+ */
 const SHARE_MAX = 4;
 const ACTOR = { kind: 'cli', userId: null, label: 'check of refused keys' } as const;
 
@@ -40,7 +42,7 @@ export class OwnKeyChecks {
     this.parts = parts;
   }
 
-  /** A provider has refused the key in a request. Where the store cannot be told, the next refusal tells it again. */
+  /** A provider has refused the key in a request. If the refusal cannot be stored, the next one is. */
   refused({ keyId, organizationId }: OwnKeyUse): void {
     const { postgres, log } = this.parts;
     log.warn({ credential_id: keyId, organization_id: organizationId }, 'a provider refuses an own key');
@@ -52,7 +54,9 @@ export class OwnKeyChecks {
     );
   }
 
-  /** A key's account has no credit or quota left. Other processes read it with the keys, within a minute. */
+  /**
+   * A key's account has no credit or quota left. Other processes learn this when they read the keys, within a minute.
+   */
   spent(key: OwnKeyUse, restsMs: number): void {
     const { postgres, log } = this.parts;
     coolOwnKeyDown(postgres, ACTOR, key, restsMs).catch((fault: unknown) =>
@@ -60,7 +64,7 @@ export class OwnKeyChecks {
     );
   }
 
-  /** Keys are due. */
+  /** Checks the keys that are due. */
   start(): void {
     this.isDueAgain = true;
     if (this.isUnderWay || this.isStopping) return;
@@ -73,7 +77,7 @@ export class OwnKeyChecks {
       });
   }
 
-  /** What a provider answers from now on is not recorded: the claim ends, and another process asks. */
+  /** Answers of providers are not recorded from now on: the claim ends, and another process asks. */
   stop(): void {
     this.isStopping = true;
   }

@@ -1,9 +1,9 @@
 // Tells when everything that any gateway had recorded at an instant is posted, so that a look-up which finds nothing
-// after that has not come too early. Costs nothing until a look-up finds nothing, or what is pending.
+// after that has not come too early. It costs nothing until a look-up finds nothing, or finds something pending.
 //
 //   recorded: the ends of the spools in this DATA_DIR, read from their files; those of other machines, by asking them
-//   posted:   the cursors of the epochs that are not closed, which jobs moves with every posting; it lets records
-//             gather, and is told that somebody waits for them
+//   posted:   the cursors of the epochs that are not closed, which jobs moves with every posting; jobs lets
+//             records gather, and is told when somebody waits for them
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../platform/clock.ts';
@@ -38,11 +38,11 @@ interface Waiting {
   snapshot: Snapshot | null;
 }
 
-/** With this many waiting, the next one is told what is known at once. */
+/** When so many wait, the next one gets what is known at once. */
 const WAITING_MAX = 256;
-/** A posting that is asked for takes about as long. */
+/** About as long as a posting takes that was asked for. */
 const LOOK_AGAIN_MS = 15;
-/** Those who look up all the time make jobs post so often and no oftener. */
+/** The shortest time between two requests to jobs to post, however often somebody looks up. */
 const WANT_AGAIN_MS = 60;
 const ASK_AGAIN_MS = 250;
 /**
@@ -50,7 +50,7 @@ const ASK_AGAIN_MS = 250;
  * this long after its start or last posting, so that a lost machine does not make every unknown id wait for ever.
  */
 const UNTOLD_COUNTS_MS = 600_000;
-/** A notification holds 8,000 bytes. The newest spools are those that matter. */
+/** How many spools an answer has: the newest, which are those that matter. A notification holds 8,000 bytes. */
 const TOLD_MAX = 150;
 
 export class PostingFence {
@@ -83,7 +83,7 @@ export class PostingFence {
   answer(question: string): void {
     const [asker, number] = question.split(' ').map(Number);
     const ends = this.parts.readSpoolEnds();
-    // Who shares this directory reads it.
+    // A gateway that shares this directory reads it by itself.
     if (asker === undefined || ends.has(asker)) return;
     const newest = [...ends].slice(-TOLD_MAX).map(([epoch, end]) => [epoch, end?.segment ?? 0, end?.bytes ?? 0]);
     // A lost answer is asked for again.
@@ -160,14 +160,14 @@ export class PostingFence {
     return ends.get(epoch);
   }
 
-  /** Some gateway, this one included, has just told jobs. */
+  /** Some gateway, perhaps this one, has just asked jobs to post. */
   hearWanted(): void {
     this.wantedMs = this.parts.clock.monotonicMs();
   }
 
   /**
-   * Where nobody hears it, jobs posts a little later by itself. Postgres wakes all who listen to anything for each
-   * notification, so that all gateways together send about as many as one would.
+   * Asks jobs to post. If the notification is lost, jobs posts a little later by itself. Postgres wakes every listener
+   * for each notification, so all gateways together send about as many as one would.
    */
   private wantPosting(): void {
     const { notify, clock } = this.parts;

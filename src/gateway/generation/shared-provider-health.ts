@@ -27,7 +27,7 @@ export interface SharedHealthParts {
 export class SharedProviderHealth {
   private readonly parts: SharedHealthParts;
   private merged: ReadonlyMap<string, ProviderHealth> = new Map();
-  /** Those whose pauses were told last: that they are over is told too. */
+  /** Providers whose pauses were written last time: the end of a pause is written, too. */
   private paused: ReadonlySet<string> = new Set();
   private isSharing = false;
   private isAway = false;
@@ -36,7 +36,7 @@ export class SharedProviderHealth {
     this.parts = parts;
   }
 
-  /** As all processes together know it, at most some seconds old. */
+  /** The health of a provider as all processes together know it, at most some seconds old. */
   healthOf(providerId: string): ProviderHealth {
     return this.merged.get(providerId) ?? UNKNOWN_HEALTH;
   }
@@ -52,7 +52,7 @@ export class SharedProviderHealth {
       this.merged = await readProviderHealth(postgres);
       this.isAway = false;
     } catch (fault) {
-      // Once for each time that the database is away; what is remembered is shown meanwhile.
+      // Logged once for each time that the database is away; meanwhile the remembered health is shown.
       if (!this.isAway) this.parts.log.warn({ err: fault }, 'the health of providers could not be shared');
       this.isAway = true;
     } finally {
@@ -60,7 +60,7 @@ export class SharedProviderHealth {
     }
   }
 
-  /** What has changed. Lost where it cannot be written, until the provider is called again. */
+  /** What has changed since the last time. If it cannot be written, it is lost until the provider is called again. */
   private takeRows(): readonly ObservedRow[] {
     const { observed } = this.parts;
     const changes = observed.takeChanges();

@@ -11,7 +11,9 @@ import { StoreAway } from '../../platform/store-away.ts';
 export type AskedStore = 'identity' | 'leases' | 'saved_responses' | 'own_keys' | 'control_plane';
 
 const INTERVAL_MS = 1_000;
-/** These are about a provider, a store or a fault, which have lines of their own, or about an end that is wanted. */
+/**
+ * These are logged elsewhere, since they are about a provider, a store or a fault, or they are part of a wanted end.
+ */
 const LOGGED_ELSEWHERE: ReadonlySet<RefusalKind> = new Set<RefusalKind>([
   'upstream_unreachable',
   'upstream_timeout',
@@ -37,7 +39,10 @@ export class RefusalLog {
     if (more !== null) this.log.warn({ err: fault, store, more }, 'a store could not be asked');
   }
 
-  /** A fault has ended a request: that Postgres is away is said of all of them together, and a bug each time. */
+  /**
+   * A fault has ended a request. Faults because Postgres is away share one line a second; any other fault is logged
+   * each time.
+   */
   requestFailed(fault: unknown, request: { readonly method: string; readonly path: string }): void {
     if (fault instanceof StoreAway) this.storeFailed('control_plane', fault);
     else this.log.error({ err: fault, ...request }, 'fault while serving a request');

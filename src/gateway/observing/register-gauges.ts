@@ -49,7 +49,9 @@ export function registerServerGauges(metrics: MetricsRegistry, { server, reports
   });
 }
 
-/** All kinds of refusals are there from the start: what first appears as 1 has not risen for whoever watches it. */
+/**
+ * The counter has all kinds of refusals from the start: to monitoring, a series that first appears as 1 has not risen.
+ */
 export function registerRefusals(metrics: MetricsRegistry): {
   readonly refusals: Counter<readonly ['code']>;
   readonly connectionsRefused: Counter<readonly ['cap']>;

@@ -3,7 +3,7 @@
 import { LoopDelay } from '../../platform/event-loop/loop-delay.ts';
 import type { MetricsRegistry } from '../../platform/metrics.ts';
 
-/** Returns what measures, for others who read it. */
+/** Returns the measurement, for other readers of it. */
 export function watchEventLoop(metrics: MetricsRegistry): LoopDelay {
   const loopDelay = new LoopDelay('gateway');
   const read = loopDelay.reader();

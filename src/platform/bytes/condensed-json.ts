@@ -1,8 +1,8 @@
-// Condenses JSON that is longer than what is kept of it, while its bytes pass: what is looked for in it, as what a
-// reply is billed by, is short and may stand anywhere, behind a long answer or before many tools.
+// Condenses long JSON while its bytes pass. The values that are needed from it, such as those a reply is billed by, are
+// short and may stand anywhere: after a long answer or before many tools.
 //
-// Of the outermost object, and of the objects that are its members, each value stays as it is written or, where it is
-// long, becomes null. Each byte is passed once, and JSON of which too much stays is given up.
+// In the outermost object, and in the objects that are its members, a short value stays as it is written and a long one
+// becomes null. Each byte is passed once. JSON of which too much would stay is given up.
 
 import type { Buffer } from 'node:buffer';
 import { PassingString } from './passing-string.ts';
@@ -20,17 +20,19 @@ const MEMBERS_DEPTH_MAX = 2;
 const NONE = -1;
 
 export class CondensedJson {
-  /** What stays of it so far, a character for each byte. */
+  /** The condensed JSON so far, one character for each byte. */
   text = '';
   isGivenUp = false;
   private depth = 0;
   private readonly string = new PassingString();
-  /** Where in the text the value begins that is passing, and how deep it lies; NONE: no value that may become null. */
+  /**
+   * Where the present value begins in the text, and how deep it lies; NONE: no value that may become null is passing.
+   */
   private valueAt = NONE;
   private valueDepth = 0;
   /** The value has become null, and its rest passes unseen. */
   private isDropped = false;
-  /** Of the piece that passes: where the part begins that is not in the text yet. */
+  /** Where the part of the present piece begins that is not in the text yet. */
   private from = 0;
 
   /** All that was opened is closed. */

@@ -1,15 +1,14 @@
-// Reads in which codings a body lies (RFC 9110, 8.4), for requests of clients and replies of providers alike.
+// Reads the content codings of a body (RFC 9110, 8.4), for requests of clients and replies of providers alike.
 
 const NAME = 'content-encoding';
 const NONE: readonly string[] = [];
 
 /**
- * Their names in small letters, of all lines that have some: several lines are one list, an empty part of which names
- * no coding (RFC 9110, 5.3 and 5.6.1), and `identity` is none. `headers`: names in small letters and values,
- * alternating.
+ * The names of the codings, in lower case. Several header lines are one list, in which an empty part names no coding
+ * (RFC 9110, 5.3 and 5.6.1); `identity` is no coding either. `headers`: names in lower case and values, alternating.
  */
 export function contentCodings(headers: readonly string[]): readonly string[] {
-  // Nearly no body has one.
+  // Hardly any body has a coding.
   if (!headers.includes(NAME)) return NONE;
   return headers
     .filter((_, index) => index % 2 === 1 && headers[index - 1] === NAME)

@@ -19,13 +19,13 @@ export function skipSpaceBack(bytes: Buffer, offset: number): number {
   return at;
 }
 
-/** Where the value of the key begins that ends before `afterKey`; -1 where no colon follows, so that it is no key. */
+/** Where the value begins of the key that ends before `afterKey`; -1: no colon follows, so it is no key. */
 export function valueAfterKey(bytes: Buffer, afterKey: number): number {
   const colon = skipSpace(bytes, afterKey);
   return bytes[colon] === COLON ? skipSpace(bytes, colon + 1) : -1;
 }
 
-/** Where the key `name`, given with its quotes, of the value at `value` begins; -1: that has another key or none. */
+/** Where the key `name` (with its quotes) of the value at `value` begins; -1: the value has another key or none. */
 export function keyBefore(bytes: Buffer, value: number, name: Buffer): number {
   const colon = skipSpaceBack(bytes, value - 1);
   if (bytes[colon] !== COLON) return -1;
@@ -46,7 +46,9 @@ export function stringEnd(bytes: Buffer, open: number): number {
   return at;
 }
 
-/** What stands between the quotes of the string at `open`, escapes as they are; null: it is none, or is longer. */
+/**
+ * The text between the quotes of the string at `open`, escapes as they are; null: there is no string, or it is longer.
+ */
 export function writtenString(bytes: Buffer, open: number, bytesMax: number): string | null {
   const close = bytes[open] === QUOTE ? stringEnd(bytes, open) : -1;
   return close === -1 || close - open - 1 > bytesMax ? null : bytes.toString('latin1', open + 1, close);

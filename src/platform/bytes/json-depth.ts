@@ -1,6 +1,6 @@
-// Computes how deep inside a JSON document a position is, from its beginning or from its end, without parsing it. What
-// is a provider's own, as a usage object, is recognized by its depth: what models and callers write (tool arguments,
-// schemas, metadata) appears in replies and may contain keys of the same name further inside.
+// Computes how deep inside a JSON document a position is, from its beginning or from its end, without parsing it. A
+// provider's own objects, such as the usage, are recognized by their depth: what models and callers write (tool
+// arguments, schemas, metadata) may contain keys of the same name, but deeper inside a reply.
 
 import { stringEnd, stringStart } from './json-bytes.ts';
 
@@ -66,7 +66,8 @@ export class DepthFromEnd {
       else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) this.depth -= 1;
       at -= 1;
     }
-    // Also where the key is within a string, so that no byte is passed twice, however many such keys there are.
+    // The end moves also where the key is within a string, so that no byte is passed twice, however many such keys
+    // there are.
     this.end = at + 1;
     return this.end === keyStart ? this.depth : NO_DEPTH;
   }

@@ -14,8 +14,8 @@ const CLOSE_BRACE = 0x7d;
 export const NOT_THERE = -1;
 
 /**
- * Where the value of the member begins. `open`: of the object's brace; `name`: without quotes. A key that is written
- * with escapes is another one.
+ * Where the value of the member begins. `open`: where the object's brace is; `name`: without quotes. A key that is
+ * written with escapes does not match.
  */
 export function memberAt(bytes: Buffer, open: number, name: Buffer): number {
   if (bytes[open] !== OPEN_BRACE) return NOT_THERE;

@@ -22,12 +22,12 @@ const QUOTED_BOUNDARY = /^[0-9A-Za-z'()+_,./:=? -]{0,69}[0-9A-Za-z'()+_,./:=?-]$
 /** Unquoted it would have to be a token; `/:=?` are written all the same and read alike everywhere. */
 const PLAIN_BOUNDARY = /^[0-9A-Za-z'+_./:=?-]{1,70}$/;
 /**
- * Browsers write `%22` for a quote, others `\"`: what either means in a name depends on who reads it, and so do spaces
- * around it.
+ * Browsers write `%22` for a quote, other clients `\"`. What either means in a name depends on who reads it, and so
+ * does a space around a name: no such name is accepted.
  */
 const PLAIN_NAME = /^(?! )[ !#$&-[\]-~\x80-\xff]+(?<! )$/;
 const PLAIN_ENCODINGS = ['7bit', '8bit', 'binary'];
-/** In all others ASCII is itself. */
+/** Charsets in which ASCII characters are written in another way. */
 const OTHER_CHARSET = /;[ \t]*charset="?(?:utf-?(?:7|16|32)|ucs-)/i;
 
 interface Parameter {
@@ -56,7 +56,7 @@ export function readPartHeaders(text: string): PartHeaders | null {
   let disposition: string | null = null;
   let isEncoded = false;
   for (const line of text.split('\r\n')) {
-    // A bare line end, which some take for the end of a line. A folded line has no name and is refused with it.
+    // Some readers take a bare CR or LF for the end of a line. A folded line has no name, and is refused below.
     if (/[\r\n\0]/.test(line)) return null;
     const [, name, value] = HEADER_LINE.exec(line) ?? [];
     if (name === undefined || value === undefined) return null;
@@ -94,8 +94,8 @@ function readDisposition(disposition: string, isEncoded: boolean): PartHeaders |
 }
 
 /**
- * For browsers a backslash is itself, so that `\"` ends the text: then no parameter may follow that others take for
- * text.
+ * For browsers a backslash is an ordinary character, so that `\"` ends the quoted text. Then no parameter may follow,
+ * which others would take for a part of the text.
  */
 function endsEarlyForSome(disposition: string): boolean {
   const escaped = disposition.indexOf('\\"');

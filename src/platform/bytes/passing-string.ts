@@ -7,20 +7,22 @@ const BACKSLASH = 0x5c;
 
 export class PassingString {
   isOpen = false;
-  /** The beginning of the last string, as it is written: as much of it as `open` said. */
+  /** The beginning of the last string, as it is written: as many bytes as `open` asked for. */
   text = '';
   private room = 0;
   /** The last piece ended with an odd number of backslashes, so the next byte is escaped. */
   private isEscaped = false;
 
-  /** The next byte is the first behind the quote. */
+  /** Begins a string: the next byte is the first after its quote. `bytesKept`: how many bytes `text` keeps of it. */
   open(bytesKept: number): void {
     this.isOpen = true;
     this.text = '';
     this.room = bytesKept;
   }
 
-  /** Where what follows the string begins in this piece, which is its length where the string goes on. */
+  /**
+   * Passes the string's part in this piece. Returns where the string has ended, or the piece's length if it goes on.
+   */
   pass(piece: Buffer, start: number): number {
     let from = start;
     if (this.isEscaped) {

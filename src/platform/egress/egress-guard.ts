@@ -1,6 +1,7 @@
-// Decides whether a connection may go to an address that a customer named, at three moments: before it is opened where
-// the host is an address, when the host's name is looked up, and once more when the socket is connected, before its
-// first byte. Names may mean something else a moment later, so exactly the addresses that were checked are dialled.
+// Decides whether a connection may go to an address that a customer chose. It checks three times: before the connection
+// is opened if the host is an address, when the host's name is looked up, and when the socket is connected, before its
+// first byte. A name may resolve to something else a moment later, so exactly the addresses that were checked are
+// dialled.
 
 import type { LookupAddress } from 'node:dns';
 import { BlockList, isIP, type LookupFunction, type Socket } from 'node:net';
@@ -23,7 +24,7 @@ export interface EgressRules {
 }
 
 const HTTPS_PORT = 443;
-/** Where machines of clouds tell their own credentials and are told what to run. */
+/** Metadata services, which tell the machines of a cloud their credentials and what to run. */
 const METADATA: readonly (readonly [address: string, prefix: number, family: 'ipv4' | 'ipv6'])[] = [
   ['169.254.169.254', 32, 'ipv4'],
   ['169.254.170.2', 32, 'ipv4'],
@@ -37,7 +38,7 @@ const METADATA: readonly (readonly [address: string, prefix: number, family: 'ip
 /** The addresses of this machine are looked up again when they are older. */
 const OWN_ADDRESSES_MS = 60_000;
 
-/** Why a connection was not made. Nothing in it is the customer's. */
+/** Why a connection was not made. The message quotes nothing from the customer. */
 export class EgressRefused extends Error {
   override readonly name = 'EgressRefused';
   readonly code = 'EGRESS_REFUSED';
@@ -51,7 +52,7 @@ export class EgressGuard {
   private readonly rules: EgressRules;
   private readonly metadata = new BlockList();
   private readonly allowed: readonly { readonly list: BlockList | null; readonly port: number }[];
-  /** The prefixes of its own by which this site reaches IPv4 over IPv6: private addresses are behind them. */
+  /** This site's own IPv6 prefixes by which it reaches IPv4 (NAT64): private addresses are behind them. */
   private readonly translated = new BlockList();
   private own = new Set<string>();
   private ownAtMs = Number.NEGATIVE_INFINITY;
@@ -73,7 +74,7 @@ export class EgressGuard {
     return this.rules.allowPrivate;
   }
 
-  /** False for what is no IP address, too. */
+  /** Whether a connection to the address and port is allowed; false for a text that is no IP address, too. */
   allows(address: string, port: number): boolean {
     const family = familyOf(address);
     if (family === null || this.metadata.check(address, family) || isMappedMetadata(this.metadata, address))
@@ -106,8 +107,8 @@ export class EgressGuard {
   }
 
   /**
-   * What keeps an address from being called as it is written, to go on from "it"; null: nothing that is seen without
-   * looking its name up.
+   * Why a URL may not be called, as the rest of a sentence that begins with "it"; null: nothing forbids it that can be
+   * seen without looking its name up.
    */
   problemOf(url: string): string | null {
     const { protocol, hostname, port: written } = new URL(url);
@@ -119,25 +120,29 @@ export class EgressGuard {
     return 'must not be a loopback, private or reserved address, or on a port that is not open to customers';
   }
 
-  /** Destroys a socket that is connected to what is not allowed. It must be called before anything is written. */
+  /**
+   * Destroys the socket once it is connected to an address that is not allowed. Must be called before anything is
+   * written.
+   */
   watch(socket: Socket, port: number): void {
-    // In front of the listener by which TLS sends its first byte.
+    // This listener must run before the one by which TLS sends its first byte.
     socket.prependOnceListener('connect', () => {
-      // Node keeps the answer on the object that was asked, and the socket's own must stay true (upstream/is-reset.ts).
+      // Node keeps the address on the object on which it was read. The socket itself must not keep it
+      // (upstream/is-reset.ts), so it is read on an object derived from the socket.
       const { remoteAddress = '' } = Object.create(socket) as Socket;
       if (!this.allows(remoteAddress, port)) socket.destroy(new EgressRefused());
     });
   }
 
   /**
-   * What the site's resolver says that an IPv4-only name (RFC 7050) has as IPv6 addresses: it tells the prefix of a
-   * translator, behind which are addresses that must not be called.
+   * `addresses`: the IPv6 addresses that the site's resolver has for an IPv4-only name (RFC 7050). They show the prefix
+   * of a translator, behind which are addresses that must not be called.
    */
   learnTranslation(addresses: readonly string[]): void {
     for (const address of addresses) if (isIP(address) === 6) this.translated.addSubnet(address, 96, 'ipv6');
   }
 
-  /** To some address at least. */
+  /** Whether the port may be called at some address at least. */
   private mayOpen(port: number): boolean {
     const { anyPort, allowPrivate } = this.rules;
     return anyPort || allowPrivate || port === HTTPS_PORT || this.allowed.some((entry) => entry.port === port);
@@ -175,7 +180,7 @@ function wrappedIn6(address: string): readonly [address: string, prefix: number]
   ];
 }
 
-/** An IPv4 address in the clothes of IPv6 (::ffff:a.b.c.d) is that address. */
+/** An IPv4-mapped IPv6 address (::ffff:a.b.c.d) is that IPv4 address. */
 function isMappedMetadata(metadata: BlockList, address: string): boolean {
   const inner = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
   return inner !== undefined && isIP(inner) === 4 && metadata.check(inner, 'ipv4');

@@ -1,5 +1,5 @@
-// One POST to an address that a customer chose. It must not reach our own network or its neighbours: the address is
-// checked at the socket, when its name has been resolved. Redirects are not followed.
+// Makes one POST to an address that a customer chose. It must not reach our own network or its neighbours, so the
+// address is checked when its name has been resolved, and again at the socket. Redirects are not followed.
 
 import { lookup as lookupHost } from 'node:dns';
 import { request as httpRequest, type RequestOptions } from 'node:http';
@@ -12,7 +12,8 @@ const DEFAULT_PORTS = { 'https:': 443, 'http:': 80 } as const;
 
 /**
  * The system's resolver runs in libuv's few threads, which also read and sync the spool: a name server that hangs would
- * hold them. Names count as the operator's own where private addresses may be called.
+ * hold them. Where private addresses may be called, names are looked up by the system all the same, as the operator's
+ * own.
  */
 const resolveCustomerName = resolveByDns();
 /** The guard asks for all addresses of a name. */
@@ -23,11 +24,11 @@ export interface PostedRequest {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
-  /** Ends the attempt, whatever it has come to. */
+  /** Ends the attempt at any stage. */
   readonly signal: AbortSignal;
-  /** By which addresses are called. */
+  /** Decides which addresses may be called. */
   readonly guard: EgressGuard;
-  /** Of an answer that is longer the request fails; 0: only the status matters. */
+  /** The request fails if the answer is longer; 0: only the status matters. */
   readonly answerBytesMax: number;
 }
 

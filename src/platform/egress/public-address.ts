@@ -1,5 +1,5 @@
-// Decides which IP addresses are public on the internet, for calls to addresses that customers name. The metadata
-// services of all clouds are among the addresses that are not, and are never let through.
+// Decides which IP addresses are public on the internet, for calls to addresses that customers choose. The metadata
+// services of all clouds are not public.
 
 import { BlockList, isIP } from 'node:net';
 
@@ -43,7 +43,10 @@ const IPV6_NOT_PUBLIC: readonly (readonly [address: string, prefix: number])[] =
   ['3fff::', 20],
 ];
 
-/** As numbers, from and to inclusive: a text may have thousands of addresses, and a BlockList takes microseconds. */
+/**
+ * The ranges as numbers, from and to inclusive: a text may have thousands of addresses, and a BlockList takes
+ * microseconds for each.
+ */
 const NOT_PUBLIC_RANGES = NOT_PUBLIC.map(([address, prefix]) => {
   const size = 2 ** (32 - prefix);
   const from = Math.floor(numberOf(address) / size) * size;
@@ -54,12 +57,12 @@ for (const [address, prefix] of IPV6_NOT_PUBLIC) blocked.addSubnet(address, pref
 const global6 = new BlockList();
 global6.addSubnet(...IPV6_GLOBAL, 'ipv6');
 
-/** Of a text that `isIP` takes for an address of version 4. */
+/** The number of an IPv4 address. */
 function numberOf(address: string): number {
   return address.split('.').reduce((number, part) => number * 256 + Number(part), 0);
 }
 
-/** False for texts that are not IP addresses, too. */
+/** Whether an address is public; false for a text that is no IP address, too. */
 export function isPublicAddress(address: string): boolean {
   const family = isIP(address);
   if (family === 4) {

@@ -1,5 +1,5 @@
-// Looks up names that customers choose by DNS alone: neither by /etc/hosts, which is the operator's, nor by the threads
-// of the system's resolver, which also sync the spool and which a name server that hangs would hold.
+// Looks up names that customers choose by DNS alone. /etc/hosts is not used, because it is the operator's. The system's
+// resolver is not used either: its threads also sync the spool, and a name server that hangs would hold them.
 
 import { type LookupAddress, Resolver } from 'node:dns';
 
@@ -8,7 +8,7 @@ const TRIES = 2;
 
 type Answer = (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void;
 
-/** `servers`: instead of those of the system. */
+/** `servers`: the name servers to ask instead of the system's. */
 export function resolveByDns(
   servers: readonly string[] | null = null,
 ): (host: string, options: unknown, callback: Answer) => void {

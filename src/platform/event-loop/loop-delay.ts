@@ -1,8 +1,12 @@
-// The longest delay of this process's event loop, for several readers, each since it read last.
+// Measures the longest delay of this process's event loop, for several readers: each gets the longest since it read
+// last.
 
 import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks';
 
-/** Each look wakes the process, an idle one too, for 50 µs. What the alarm asks about is a second. */
+/**
+ * How often the delay is measured. Each measurement wakes the process for 50 µs, even an idle one; the alarm is about a
+ * whole second.
+ */
 const RESOLUTION_MS = { gateway: 100, jobs: 500 } as const;
 const NANOSECONDS_PER_MS = 1e6;
 
@@ -17,7 +21,7 @@ export class LoopDelay {
     this.measured.enable();
   }
 
-  /** Returns what tells the longest delay in milliseconds since it was called last. */
+  /** Returns a function that gives the longest delay in milliseconds since its last call. */
   reader(): () => number {
     const index = this.longestMs.push(0) - 1;
     return () => {

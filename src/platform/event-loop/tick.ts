@@ -1,5 +1,5 @@
-// The end of a tick of the event loop: all sockets that the tick found ready have been read, and those of the next tick
-// have not been looked for yet.
+// The end of a tick of the event loop: all sockets that the tick found ready have been read, and the next tick has not
+// polled for any yet.
 
 let waiting: (() => void)[] = [];
 let isDue = false;
@@ -42,8 +42,8 @@ export function socketsRead(): Promise<void> {
 }
 
 /**
- * What was looked up for a client, once it is known, too, whether the client left meanwhile: its end may lie unread in
- * its socket when the look-up comes back.
+ * Returns what was looked up for a client, after all ready sockets have been read. The end of the client's connection
+ * may lie unread in its socket when the look-up returns; afterwards it is known that the client has left.
  */
 export async function withSocketsRead<T>(lookUp: Promise<T>): Promise<T> {
   const found = await lookUp;
@@ -51,14 +51,14 @@ export async function withSocketsRead<T>(lookUp: Promise<T>): Promise<T> {
   return found;
 }
 
-/** Whether what calls this was called at the end of a tick. */
+/** Whether the caller runs at the end of a tick. */
 export function isTickEnd(): boolean {
   return running;
 }
 
 /**
- * Grows with the ticks at whose end there was something to do. When it has grown by two, every socket has been looked
- * at in between.
+ * Counts the ticks at whose end there was something to do. When it has grown by two, every socket has been polled in
+ * between.
  */
 export function tickCount(): number {
   return count;

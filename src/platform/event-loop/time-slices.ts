@@ -1,13 +1,15 @@
-// Lets pieces of long work go on one in each turn of the event loop, in the order in which they asked, so that
-// everything else of the process comes in between; and after each lets the process be for a while, so that all of them
-// together take at most a part of its time.
+// Lets pieces of long work run, one in each tick of the event loop, in the order in which they asked, so that the rest
+// of the process runs in between. After each piece comes a pause, so that all pieces together take at most a part of
+// the process's time.
 
 import type { Clock } from '../clock.ts';
 
-/** Times as long as a turn took with a piece in it nothing goes on: at most a quarter is for the pieces. */
+/**
+ * The pause after a piece, as a multiple of the time that the tick with the piece took: pieces take at most a quarter.
+ */
 const REST = 3;
 
-export class LoopTurns {
+export class TimeSlices {
   private readonly clock: Pick<Clock, 'monotonicMs'>;
   private readonly waiting: (() => void)[] = [];
   private isUnderWay = false;
@@ -16,7 +18,7 @@ export class LoopTurns {
     this.clock = clock;
   }
 
-  /** Resolves in a turn in which nobody else goes on. */
+  /** Resolves in a tick in which no other piece runs. */
   next(): Promise<void> {
     return new Promise((resolve) => {
       this.waiting.push(resolve);
@@ -34,7 +36,8 @@ export class LoopTurns {
     }
     const startMs = this.clock.monotonicMs();
     goesOn();
-    // By then the loop has also read what the piece let come. The timer's own grain is a millisecond.
+    // The time of a piece includes the reading that it has made possible in its tick. The timer's own grain is a
+    // millisecond.
     setImmediate(() => setTimeout(this.goOn, REST * (this.clock.monotonicMs() - startMs)));
   };
 }

@@ -1,11 +1,11 @@
-// Turns of the event loop are given to one at a time, in order, and whatever else is due comes in between.
+// Pieces of long work run one in a tick, in order, and whatever else is due comes in between.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { LoopTurns } from '../../src/platform/event-loop/loop-turns.ts';
+import { TimeSlices } from '../../src/platform/event-loop/time-slices.ts';
 
-test('each goes on in a turn of its own, in order', async () => {
-  const turns = new LoopTurns({ monotonicMs: () => 0 });
+test('each piece runs in a tick of its own, in order', async () => {
+  const slices = new TimeSlices({ monotonicMs: () => 0 });
   const seen: string[] = [];
   let isOver = false;
   const count = (): void => {
@@ -15,7 +15,7 @@ test('each goes on in a turn of its own, in order', async () => {
   setImmediate(count);
   const work = async (name: string): Promise<void> => {
     for (let piece = 0; piece < 3; piece += 1) {
-      await turns.next();
+      await slices.next();
       seen.push(name);
     }
   };
@@ -24,22 +24,22 @@ test('each goes on in a turn of its own, in order', async () => {
   assert.equal(seen.join('').replace(/\|+/g, '|'), '|a|b|c|a|b|c|a|b|c');
 });
 
-test('after each nobody goes on for three times as long as it took', async (context) => {
+test('after each piece no other runs for three times as long as it took', async (context) => {
   context.mock.timers.enable({ apis: ['setTimeout'] });
   let nowMs = 0;
-  const turns = new LoopTurns({ monotonicMs: () => nowMs });
-  await turns.next();
+  const slices = new TimeSlices({ monotonicMs: () => nowMs });
+  await slices.next();
   nowMs += 20;
   let isOn = false;
-  const next = turns.next().then(() => (isOn = true));
-  await twoTurns();
+  const next = slices.next().then(() => (isOn = true));
+  await twoTicks();
   context.mock.timers.tick(59);
-  await twoTurns();
+  await twoTicks();
   assert.equal(isOn, false);
   context.mock.timers.tick(1);
   await next;
 });
 
-async function twoTurns(): Promise<void> {
-  for (let turn = 0; turn < 2; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+async function twoTicks(): Promise<void> {
+  for (let tick = 0; tick < 2; tick += 1) await new Promise((resolve) => setImmediate(resolve));
 }

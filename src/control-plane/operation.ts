@@ -91,7 +91,7 @@ export function operation<
   return {
     ...describe,
     async serve(exchange, authorize) {
-      // A body that did not come with the head is not read before its sender is authorized, and none is parsed.
+      // Before its sender is authorized, a body that did not come with the head is not read, and no body is parsed.
       exchange.body.hold();
       const arriving = body === null ? null : receiveJsonBody(exchange);
       const principal = await authorize();

@@ -1,5 +1,5 @@
 // Reads the body of a control-plane request: bounded, complete, JSON. These bodies are small and the gateway's own, so
-// they are parsed, once it is known that their sender may ask.
+// they are parsed, once their sender is authorized.
 
 import type { Refusal } from '../domain/refusals/refusal.ts';
 import { JSON_ALONE, readBodyType } from '../http/body-type.ts';

@@ -22,7 +22,7 @@ export function authorizeBy(authenticator: Authenticator, route: GuardedRoute, e
     permitOn(route, exchange, authenticator.identify(exchange.authorization, exchange.apiKey, undefined, exchange));
 }
 
-/** Without a credential in a header also by a session of the console. */
+/** By the credential in a header or, where there is none, by a session of the console. */
 export function authorizeWithSession(
   {
     authenticator,
@@ -41,7 +41,8 @@ export function authorizeWithSession(
       route.looksUpSession === true
         ? await authenticator.lookUpSession(secret, exchange)
         : await authenticator.identifySession(secret, undefined, exchange);
-    // It may have been moved just now, perhaps on another gateway, and this one has yet to be told.
+    // The session may just have been moved to another organization, perhaps on another gateway, and this one has not
+    // heard of it yet.
     if (isElsewhere(found)) found = await authenticator.lookUpSession(secret, exchange);
     if (isElsewhere(found)) return ELSEWHERE;
     const permitted = await permitOn(route, exchange, found);
@@ -53,18 +54,18 @@ export function authorizeWithSession(
 type Found = Principal | Refusal | Promise<Principal | Refusal>;
 
 function permitOn(route: GuardedRoute, exchange: Exchange, found: Found): Found {
-  const permit = (principal: Principal | Refusal) =>
-    'kind' in principal ? principal : (refuseAccess(route, principal, exchange) ?? principal);
-  return found instanceof Promise ? found.then(permit) : permit(found);
+  return alsoRefusedBy(found, (principal) => refuseAccess(route, principal, exchange));
 }
 
 /** Counts a request that makes or changes something, once it is known that the principal may do it. */
 export function meterChanges(authorize: Authorize, meter: ChangeMeter): Authorize {
-  const permit = (found: Principal | Refusal) => ('kind' in found ? found : (meter.take(found) ?? found));
-  return () => {
-    const found = authorize();
-    return found instanceof Promise ? found.then(permit) : permit(found);
-  };
+  return () => alsoRefusedBy(authorize(), (principal) => meter.take(principal));
+}
+
+/** A further check of a principal that was found; waits only where the principal is waited for. */
+export function alsoRefusedBy(found: Found, refuse: (principal: Principal) => Refusal | null): Found {
+  const check = (one: Principal | Refusal) => ('kind' in one ? one : (refuse(one) ?? one));
+  return found instanceof Promise ? found.then(check) : check(found);
 }
 
 /** null: the principal may use the route. */

@@ -1,4 +1,4 @@
-// The rows that read and replace usage limits and allow-lists of models: the same two below every path that has them.
+// The rows that read and replace usage limits and allow-lists of models: the same rows below every path that has them.
 
 import { getCurrentLimitsOf } from '../control-plane/billing/current-limits.ts';
 import type { CeilingBearer } from '../control-plane/identity/ceiling-bearers.ts';

@@ -95,7 +95,9 @@ export function consoleRoutes(parts: RouteParts): readonly DescribedRoute[] {
   ];
 }
 
-/** Nobody can say who is signed in while the database is away, and the console says that nobody is signed out. */
+/**
+ * While the database is away, nobody can say who is signed in. The answer says so, and the console signs nobody out.
+ */
 function unlessAway<More extends readonly unknown[]>(
   serve: (exchange: Exchange, ...more: More) => Promise<void>,
 ): typeof serve {

@@ -15,12 +15,11 @@ import {
 } from '../control-plane/openapi/read-descriptions.ts';
 import type { Authorize, OperationDescription } from '../control-plane/operation.ts';
 import type { OrganizationPermission } from '../domain/identity/permit.ts';
-import { isScoped, type Principal, type ScopedPrincipal } from '../domain/identity/principal.ts';
+import { isScoped, type ScopedPrincipal } from '../domain/identity/principal.ts';
 import { refuseUnknownParameter } from '../domain/refusals/read-query.ts';
-import type { Refusal } from '../domain/refusals/refusal.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { assert } from '../platform/assert.ts';
-import { authorizeWithSession, meterChanges } from './authorize.ts';
+import { alsoRefusedBy, authorizeWithSession, meterChanges } from './authorize.ts';
 import { billingRows } from './billing-routes.ts';
 import { catalogRows } from './catalog-routes.ts';
 import { consoleRoutes, consoleRows } from './console-routes.ts';
@@ -55,7 +54,7 @@ export function controlPlaneRoutes(parts: RouteParts): readonly DescribedRoute[]
     ...rows.map((row) => routeOf(row, parts)),
     ...consoleRoutes(parts),
   ];
-  // What it answers depends on who asks, by headers that a cache in front need not tell apart.
+  // The answers depend on the caller, by headers that a cache in front need not tell apart.
   return routes.map((route) => ({ ...route, isNeverCached: true }));
 }
 
@@ -70,12 +69,7 @@ function routeOf({ operation, ...row }: ControlPlaneRow, parts: RouteParts): Des
 
 /** Lets through only parameters that the route describes, once it is known that the principal may ask at all. */
 function checkParameters(authorize: Authorize, { query }: OperationDescription, exchange: Exchange): Authorize {
-  const check = (found: Principal | Refusal) =>
-    'kind' in found ? found : (refuseUnknownParameter(query, exchange.query) ?? found);
-  return () => {
-    const found = authorize();
-    return found instanceof Promise ? found.then(check) : check(found);
-  };
+  return () => alsoRefusedBy(authorize(), () => refuseUnknownParameter(query, exchange.query));
 }
 
 /** Routes that write their JSON text themselves. */
@@ -120,7 +114,7 @@ function readingRoutes(parts: RouteParts): DescribedRoute[] {
       LIST_MODEL_PROVIDERS,
       listModelProviders(parts.catalog, parts.healthOf),
     ),
-    // An id has slashes.
+    // The id of a model may have slashes.
     {
       ...reading('/v1/models/:id', 'inference', GET_MODEL, getModel(parts.catalog, parts.virtualModel)),
       takesRest: true,

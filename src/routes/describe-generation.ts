@@ -1,5 +1,5 @@
-// What the OpenAPI document says of every generation beside its dialect's own words: the headers that the gateway reads
-// and writes.
+// What the OpenAPI document says of every generation in addition to its dialect's own description: the headers that the
+// gateway reads and writes.
 
 import { z } from 'zod';
 import type { HeaderSchemas, OperationDescription } from '../control-plane/operation.ts';
@@ -24,7 +24,7 @@ const sessionId = z.string().optional().meta({
 });
 const SESSIONS: HeaderSchemas = Object.fromEntries(SESSION_HEADERS.map((name) => [name, sessionId]));
 
-/** What all generations read beside their own headers. */
+/** The headers that all generations read, in addition to those of their dialects. */
 function labelHeaders({ tagHeader }: BrandHeaders): HeaderSchemas {
   return {
     'X-Client-Request-Id': z

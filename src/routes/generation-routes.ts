@@ -13,7 +13,7 @@ import type { Exchange } from '../http/exchange.ts';
 import { describeGeneration } from './describe-generation.ts';
 import type { RouteParts } from './route-parts.ts';
 
-/** What all generation needs; the method is not the only thing that differs. */
+/** The access that all generation routes have. */
 const INFERENCE = { plane: 'data', permission: 'inference', scope: 'key' } as const;
 
 export function generationRoutes(parts: RouteParts): readonly DescribedRoute[] {

@@ -1,4 +1,5 @@
-// The rows of the route table about the installation itself: its jobs, its processes' epochs, what was found to differ.
+// The rows of the route table about the installation itself: its jobs, its processes and their epochs, and the drift
+// that was found.
 
 import * as jobs from '../control-plane/installation/jobs.ts';
 import { listProcesses, showLive } from '../control-plane/installation/processes.ts';

@@ -43,8 +43,8 @@ function organizationRows({ identity }: RouteParts): ControlPlaneRow[] {
 }
 
 /**
- * What is in any organization. The limits and allow-lists that are set here are the platform's: the organization sets
- * its own below its own paths, and both are shown together.
+ * The rows on what is in any organization. The limits and allow-lists that are set here are the platform's: the
+ * organization sets its own below its own paths, and both are shown together.
  */
 function tenancyRows(parts: RouteParts): ControlPlaneRow[] {
   const access = { read: PLATFORM_ADMIN, replace: PLATFORM_ADMIN };

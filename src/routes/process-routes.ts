@@ -6,11 +6,11 @@ import { GET_HEALTH, GET_OPENAPI, GET_READINESS } from '../control-plane/openapi
 import type { Exchange } from '../http/exchange.ts';
 import type { RouteParts } from './route-parts.ts';
 
-/** Of the HTTP surface; its paths begin with it. */
+/** The version of the HTTP API; its paths begin with it. */
 const API_VERSION = '1';
 const OPEN = { plane: 'process', permission: null, scope: 'none', envelope: 'platform' } as const;
 
-/** `table`: the whole of it, these rows included. */
+/** `table`: the whole route table, these rows included. */
 export function processRoutes(parts: RouteParts, table: () => readonly DescribedRoute[]): readonly DescribedRoute[] {
   let document: string | null = null;
   const openapi = () =>

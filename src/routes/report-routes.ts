@@ -19,11 +19,11 @@ type ReportAudience = Parameters<typeof reportOperation>[1];
 export function reportRows({ reports, identity }: RouteParts): ControlPlaneRow[] {
   const rowsOf = (
     access: RouteAccess,
-    whose: ReportAudience,
+    audience: ReportAudience,
     paths: Readonly<Partial<Record<Report, string>>>,
   ): ControlPlaneRow[] =>
     Object.entries(paths).map(([report, path]) =>
-      row('GET', path, access, reportOperation(report as Report, whose, reports)),
+      row('GET', path, access, reportOperation(report as Report, audience, reports)),
     );
   return [
     ...rowsOf({ permission: 'usage.read', scope: 'organization' }, MINE, pathsBelow('/v1/usage/me')),
@@ -37,7 +37,8 @@ export function reportRows({ reports, identity }: RouteParts): ControlPlaneRow[]
       ORGANIZATION_FOR_MEMBERS,
       summingUp('/v1/usage/active-org'),
     ),
-    // What members see sums up: the single requests of others, like recent_corrections (spec 2.5), are not for them.
+    // Members see only sums. The single requests of others are not for them, and neither is recent_corrections (spec
+    // 2.5).
     ...rowsOf(ORGANIZATION_ADMIN, ORGANIZATION_FOR_MEMBERS, listing('/v1/usage/active-org')),
     ...rowsOf(ORGANIZATION_ADMIN, ORGANIZATION, {
       ...pathsBelow('/v1/admin/active-org/usage'),

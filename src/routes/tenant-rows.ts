@@ -1,5 +1,5 @@
-// The rows on what is in an organization: members, teams and keys, with their limits. The same ones below the active
-// organization's path, for its administrators, and below any organization's, for those of the platform.
+// The rows on what is in an organization: members, teams and keys, with their limits. The same rows stand below the
+// active organization's path, for its administrators, and below any organization's path, for the platform's.
 
 import * as bearers from '../control-plane/identity/ceiling-bearers.ts';
 import * as keys from '../control-plane/identity/keys.ts';
@@ -16,7 +16,7 @@ export interface TenantPlace {
   readonly path: string;
   readonly tenancy: Tenancy;
   readonly admin: RouteAccess;
-  /** Of a team in it. */
+  /** Who administers a team in it. */
   readonly teamAdmin: RouteAccess;
 }
 

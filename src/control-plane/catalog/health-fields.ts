@@ -1,5 +1,4 @@
-// How the health of a provider is shown: to clients without what is the operator's matter, to platform administrators
-// whole.
+// How the health of a provider is shown: to platform administrators in full, to clients without the operator's matters.
 
 import { z } from 'zod';
 import {
@@ -9,8 +8,9 @@ import {
   statusOf,
   type TokenHealth,
 } from '../../domain/models/provider-health.ts';
+import { showMoment, showMomentOrNull } from '../identity/fields.ts';
 
-/** How all gateway processes together find a provider; they tell each other every few seconds. */
+/** The health of a provider as all gateway processes together know it; they tell each other every few seconds. */
 export type HealthOf = (providerId: string) => ProviderHealth;
 
 const PUBLIC_FAILURES = [
@@ -81,12 +81,12 @@ export function showPublicHealth(health: ProviderHealth, nowMs: number): z.outpu
   return {
     ...showCommon(health),
     last_failure: publicFailure(health.lastFailure),
-    paused_until: timeOf(untilMs),
+    paused_until: showMomentOrNull(untilMs),
     token: health.token === null ? null : showCommonOfToken(health.token),
   };
 }
 
-/** That the service's key is refused is the operator's matter. */
+/** A refusal of the service's key is the operator's matter, so clients see another word. */
 function publicFailure(failure: ProviderFailure | null): (typeof PUBLIC_FAILURES)[number] | null {
   return failure === 'key_refused' ? 'unavailable' : failure;
 }
@@ -100,7 +100,7 @@ export function showWholeHealth(health: ProviderHealth, nowMs: number): z.output
       .filter(({ untilMs }) => untilMs > nowMs)
       .map(({ model, untilMs, isForAll }) => ({
         model,
-        until: new Date(untilMs).toISOString(),
+        until: showMoment(untilMs),
         for_all: isForAll,
       })),
     token: health.token === null ? null : showWholeToken(health.token),
@@ -110,26 +110,22 @@ export function showWholeHealth(health: ProviderHealth, nowMs: number): z.output
 function showWholeToken(token: TokenHealth) {
   return {
     ...showCommonOfToken(token),
-    obtained_at: timeOf(token.obtainedAtMs),
+    obtained_at: showMomentOrNull(token.obtainedAtMs),
     failure: token.failure,
-    next_attempt_at: timeOf(token.nextAttemptAtMs),
+    next_attempt_at: showMomentOrNull(token.nextAttemptAtMs),
   };
 }
 
 function showCommonOfToken(token: TokenHealth) {
-  return { expires_at: timeOf(token.expiresAtMs), renewal: renewalOf(token) };
+  return { expires_at: showMomentOrNull(token.expiresAtMs), renewal: renewalOf(token) };
 }
 
 function showCommon(health: ProviderHealth) {
   const { lastSuccessAtMs, lastFailureAtMs, latencyMs } = health;
   return {
     status: statusOf(health),
-    last_success_at: timeOf(lastSuccessAtMs),
-    last_failure_at: timeOf(lastFailureAtMs),
+    last_success_at: showMomentOrNull(lastSuccessAtMs),
+    last_failure_at: showMomentOrNull(lastFailureAtMs),
     latency_ms: latencyMs === null ? null : Math.round(latencyMs),
   };
-}
-
-function timeOf(atMs: number | null): string | null {
-  return atMs === null ? null : new Date(atMs).toISOString();
 }

@@ -7,6 +7,7 @@ import { type Catalog, type Model, type ServedBy, STREAM_USAGE_API } from '../..
 import { ZERO_PICO_USD } from '../../domain/money/pico-usd.ts';
 import type { VirtualModel } from '../../domain/routing/virtual-model.ts';
 import type { Exchange } from '../../http/exchange.ts';
+import { showMoment } from '../identity/fields.ts';
 import { callableModels } from './callable-models.ts';
 import { oncePerCatalog } from './once-per-catalog.ts';
 import { virtualEntry } from './virtual-entry.ts';
@@ -42,15 +43,18 @@ interface Entry {
   readonly [field: string]: unknown;
 }
 
-/** What a list has of a model. */
+/** The parts of a list that one model makes. */
 interface Rendered {
   readonly ids: readonly string[];
-  /** Its entries as JSON, between commas. */
+  /** The model's entries as JSON, with commas between them. */
   readonly data: string;
   readonly models: string;
 }
 
-/** A list for a key with models of its own is made for each request; the entries in it are the same for everybody. */
+/**
+ * Renders each model once: the list for a key with its own allow-list is made for each request, but the entries in it
+ * are the same for everybody.
+ */
 function oncePerModel(entriesOf: (model: Model) => Entry[]): (model: Model) => Rendered {
   const rendered = new WeakMap<Model, Rendered>();
   return (model) => {
@@ -108,16 +112,12 @@ function typesafeEntries(model: Model): object[] {
   return namesOf(model).map((name) => ({
     name,
     description: model.displayName,
-    release_date: createdAt(model).slice(0, 'yyyy-mm-dd'.length),
+    release_date: showMoment(model.createdAtMs).slice(0, 'yyyy-mm-dd'.length),
   }));
 }
 
 export function namesOf(model: Model): readonly string[] {
   return [model.id, ...model.aliases];
-}
-
-function createdAt(model: Model): string {
-  return new Date(model.createdAtMs).toISOString();
 }
 
 function entryOf(model: Model, id: string, deployments: readonly ServedBy[]): Entry {
@@ -126,7 +126,7 @@ function entryOf(model: Model, id: string, deployments: readonly ServedBy[]): En
     object: 'model',
     type: 'model',
     created: Math.floor(model.createdAtMs / 1_000),
-    created_at: createdAt(model),
+    created_at: showMoment(model.createdAtMs),
     display_name: model.displayName,
     kind: model.kind,
     context_length: model.contextLength,
@@ -139,15 +139,17 @@ function entryOf(model: Model, id: string, deployments: readonly ServedBy[]): En
 }
 
 /**
- * The deployment that serves Chat Completions counts first. Tells clients that do not ask for usage what to expect of
- * their streams. Absent: streams are not changed.
+ * Tells clients that do not ask for usage what to expect of their streams; the deployment that serves Chat Completions
+ * decides. Absent: streams are not changed.
  */
 function streamUsageOf(deployments: readonly ServedBy[]): object {
   const streamUsage = deployments.find(({ apis }) => apis.includes(STREAM_USAGE_API))?.streamUsage;
   return streamUsage === undefined ? {} : { stream_usage: streamUsage };
 }
 
-/** Of the APIs whose first deployment has another price than the model's first. Counts of tokens are free. */
+/**
+ * The prices of the APIs whose first deployment has another price than the model's first one. Token counts are free.
+ */
 function otherPrices(model: Model, deployments: readonly ServedBy[]): object {
   const ofModel = JSON.stringify(pricingOf(model, deployments[0]));
   const apis = new Set(deployments.flatMap((deployment) => deployment.apis));

@@ -1,4 +1,4 @@
-// Keeps what is rendered from the catalog alone, so that it is rendered once for each change and not for each request.
+// Caches what is rendered from the catalog alone, so that it is rendered once for each change and not for each request.
 
 import type { Catalog } from '../../domain/models/catalog.ts';
 

@@ -1,11 +1,11 @@
-// What bears ceilings (limits on use, lists of models), and where each is found by the ids in a route's path.
+// What can have ceilings (usage limits, lists of models), and how a route's path names it.
 
 import type { LimitScope } from '../../domain/identity/limit-scope.ts';
 import type { ModelAccessScope } from '../../domain/identity/model-access.ts';
 import { idOf } from './tenancy.ts';
 
 export interface CeilingBearer<Scope extends LimitScope = LimitScope> {
-  /** Stands before what an operation is about, in its id: `getTeamLimits`. */
+  /** The part of an operation's id that names it, as in `getTeamLimits`. */
   readonly prefix: string;
   readonly words: string;
   readonly scope: (organizationId: string, ids: Readonly<Record<string, string>>) => Scope;

@@ -9,7 +9,6 @@ import { type Operation, type OperationSubject, operation } from '../operation.t
 import {
   idField,
   labelField,
-  modelNameField,
   momentField,
   pageQuery,
   showMoment,
@@ -18,10 +17,9 @@ import {
   shownMoment,
 } from './fields.ts';
 import type { IdentityStore } from './identity-store.ts';
-import { showAccess, shownAccess } from './model-access.ts';
+import { allowedModelsField, showAccess, shownAccess } from './model-access.ts';
 import { ACTIVE, actorOf, idOf, listOf, personOf, type Tenancy } from './tenancy.ts';
 
-const MODELS_MAX = 1_000;
 const OVERLAP_SECONDS_MAX = 30 * 86_400;
 
 const shown = z
@@ -61,14 +59,15 @@ function showWithSecret(key: KeyWithSecret): z.output<typeof shownWithSecret> {
   return { ...show(key), secret: key.secret };
 }
 
-const allowedModels = z.array(modelNameField).max(MODELS_MAX, `must be at most ${MODELS_MAX} models`).nullable();
 const expiry = momentField.nullable();
 
 function readExpiry(text: string | null | undefined): number | null | undefined {
   return typeof text === 'string' ? Date.parse(text) : text;
 }
 
-/** The list of who the route stands for. undefined: the request leaves the list as it is. */
+/**
+ * The allow-list of the platform or of the organization, by the route. undefined: the request leaves the list as it is.
+ */
 function readModels({ setBy }: Tenancy, models: AllowedModels | undefined): SetModelAccessParams | undefined {
   return models === undefined ? undefined : { setBy, models };
 }
@@ -145,7 +144,7 @@ export function createKey(store: IdentityStore, tenancy: Tenancy): Operation {
       team_id: idField.nullable().optional(),
       user_id: idField.nullable().optional(),
       payer: z.enum(['organization', 'user']).optional(),
-      allowed_models: allowedModels.optional(),
+      allowed_models: allowedModelsField.optional(),
       expires_at: expiry.optional(),
     }),
     answer: answerOf(shownWithSecret),
@@ -172,7 +171,11 @@ export function createMyKey(store: IdentityStore): Operation {
     id: 'createMyKey',
     summary:
       "Makes an inference key that the caller's own wallet pays for; its secret is in this answer and nowhere else.",
-    body: z.strictObject({ name: labelField, allowed_models: allowedModels.optional(), expires_at: expiry.optional() }),
+    body: z.strictObject({
+      name: labelField,
+      allowed_models: allowedModelsField.optional(),
+      expires_at: expiry.optional(),
+    }),
     answer: answerOf(shownWithSecret),
     status: 201,
     run: async (input) => {
@@ -208,7 +211,7 @@ export function updateKey(store: IdentityStore, keySet: KeySet): Operation {
     summary: `Changes the name, models or expiry of ${keySet.words}, for who pays for it; what is left out stays.`,
     body: z.strictObject({
       name: labelField.optional(),
-      allowed_models: allowedModels.optional(),
+      allowed_models: allowedModelsField.optional(),
       expires_at: expiry.optional(),
     }),
     answer: answerOf(shown),

@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import type { Member, MemberScope } from '../../domain/identity/member.ts';
 import { answerOf, pageOf, pageOrRefused, shownOrRefused } from '../answers.ts';
-import { type Operation, type OperationInput, operation } from '../operation.ts';
+import { type Operation, type OperationSubject, operation } from '../operation.ts';
 import { emailField, pageQuery, roleField, showMoment, shownId, shownMoment } from './fields.ts';
 import type { IdentityStore } from './identity-store.ts';
 import { actorOf, idOf, type Tenancy } from './tenancy.ts';
@@ -26,11 +26,7 @@ interface Group {
 export const ORGANIZATION_MEMBERS: Group = { name: 'Member', words: 'the organization', teamId: () => null };
 export const TEAM_MEMBERS: Group = { name: 'TeamMember', words: 'the team', teamId: (ids) => idOf(ids, 'teamId') };
 
-function scopeOf(
-  tenancy: Tenancy,
-  group: Group,
-  input: Pick<OperationInput<unknown, unknown>, 'principal' | 'ids'>,
-): MemberScope {
+function scopeOf(tenancy: Tenancy, group: Group, input: OperationSubject): MemberScope {
   return { organizationId: tenancy.organizationId(input), teamId: group.teamId(input.ids) };
 }
 

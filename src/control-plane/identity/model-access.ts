@@ -12,6 +12,11 @@ import { actorOf, type Tenancy } from './tenancy.ts';
 
 const MODELS_MAX = 1_000;
 
+/** An allow-list of models as requests give it; null: every model. */
+export const allowedModelsField = z
+  .array(modelNameField)
+  .max(MODELS_MAX, `must be at most ${MODELS_MAX} models`)
+  .nullable();
 const shownModels = z.array(z.string()).nullable();
 /** Also used for keys, which have these as fields. */
 export const shownAccess = {
@@ -61,9 +66,7 @@ export function setModelAccess(
     summary:
       `Sets the ${tenancy.setBy}’s list of models that ${bearer.words} may use; null for every model that ` +
       `the other list allows.`,
-    body: z.strictObject({
-      allowed_models: z.array(modelNameField).max(MODELS_MAX, `must be at most ${MODELS_MAX} models`).nullable(),
-    }),
+    body: z.strictObject({ allowed_models: allowedModelsField }),
     answer: answerOf(shown),
     run: async (input) => {
       const scope = bearer.scope(tenancy.organizationId(input), input.ids);

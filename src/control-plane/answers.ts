@@ -25,6 +25,9 @@ export function answerOf<Item extends z.ZodType>(item: Item) {
   return z.object({ data: item });
 }
 
+/** The answer of an operation that removes an item. */
+export const removedAnswer = answerOf(z.object({ removed: z.literal(true) }));
+
 export function refusalOf({ refused, field, reason }: Refused): Refusal {
   switch (refused) {
     case 'conflict':

@@ -7,7 +7,7 @@ import type { Webhook, WebhookWithSecret } from '../../domain/webhooks/webhook.t
 import { webhookSecretProblem } from '../../domain/webhooks/webhook-signature.ts';
 import { webhookUrlProblem } from '../../domain/webhooks/webhook-url.ts';
 import { isPublicAddress } from '../../platform/egress/public-address.ts';
-import { answerOf, shownOrRefused } from '../answers.ts';
+import { answerOf, removedAnswer, shownOrRefused } from '../answers.ts';
 import { showMoment, showMomentOrNull, shownMoment } from '../identity/fields.ts';
 import { actorOf, type Tenancy } from '../identity/tenancy.ts';
 import { type Operation, operation } from '../operation.ts';
@@ -119,7 +119,7 @@ export function removeWebhook(store: BillingStore, tenancy: Tenancy): Operation 
   return operation({
     id: `removeWebhook${tenancy.suffix}`,
     summary: 'Removes the webhook, and what it was still to be told.',
-    answer: answerOf(z.object({ removed: z.literal(true) })),
+    answer: removedAnswer,
     run: async (input) =>
       shownOrRefused(
         await store.removeWebhook(actorOf(input.principal), tenancy.organizationId(input)),

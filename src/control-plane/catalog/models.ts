@@ -5,13 +5,13 @@ import { basedOn, requestedModel } from '../../domain/configuration/schema/catal
 import { modelNameSchema } from '../../domain/configuration/schema/name-schemas.ts';
 import { pricesSchema } from '../../domain/configuration/schema/price-schema.ts';
 import type { PriceVersion } from '../../domain/models/price-version.ts';
-import { answerOf, shownOrRefused } from '../answers.ts';
+import { answerOf, removedAnswer, shownOrRefused } from '../answers.ts';
 import { showMoment, shownMoment } from '../identity/fields.ts';
 import { actorOf, idOf } from '../identity/tenancy.ts';
 import { type Operation, operation } from '../operation.ts';
 import { changedModel, showChangedModel, showModel, shownModel, shownPrice } from './catalog-fields.ts';
 import type { CatalogStore } from './catalog-store.ts';
-import { basedOnQuery, removedAnswer } from './providers.ts';
+import { basedOnQuery } from './providers.ts';
 
 export function listModels(store: CatalogStore): Operation {
   return operation({

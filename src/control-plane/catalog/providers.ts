@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { CatalogState } from '../../domain/configuration/difference.ts';
 import { requestedProvider } from '../../domain/configuration/schema/provider-schema.ts';
 import { systemClock } from '../../platform/clock.ts';
-import { answerOf, shownOrRefused } from '../answers.ts';
+import { answerOf, removedAnswer, shownOrRefused } from '../answers.ts';
 import { actorOf, idOf } from '../identity/tenancy.ts';
 import { type Operation, operation } from '../operation.ts';
 import { changedProvider, showChangedProvider, shownProvider, showProvider } from './catalog-fields.ts';
@@ -61,8 +61,6 @@ export const basedOnQuery = z.object({
     .optional()
     .meta({ description: 'The version that was read. Another present version is 409.' }),
 });
-
-export const removedAnswer = answerOf(z.object({ removed: z.literal(true) }));
 
 export function removeProvider(store: CatalogStore): Operation {
   return operation({

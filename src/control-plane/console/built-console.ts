@@ -1,5 +1,5 @@
-// The built console (src/console/built), held in memory: one page, one script, one stylesheet, and what a browser is
-// told beside them.
+// The built console (src/console/built), held in memory: one page, one script, one stylesheet, and the headers that go
+// with them.
 
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -44,7 +44,7 @@ const CONTENT_SECURITY_POLICY = [
   "require-trusted-types-for 'script'",
 ].join('; ');
 
-/** What every answer below /console says. */
+/** Headers of every answer below /console. */
 export const PAGE_SECURITY: HeaderList = [
   'content-security-policy',
   CONTENT_SECURITY_POLICY,

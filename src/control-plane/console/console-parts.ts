@@ -21,7 +21,7 @@ export interface ConsoleParts {
   readonly built: BuiltConsole | null;
   readonly sessions: ConsoleSessions;
   readonly store: ConsoleStore;
-  /** Codes of links are looked up behind each other, so that a flood of them delays nothing else. */
+  /** Codes of links are looked up one after another, so that a flood of them delays nothing else. */
   readonly linkLookUps: FairQueue;
   readonly oidc: OidcParts;
   /** null: the console is switched off. */

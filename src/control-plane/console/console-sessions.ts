@@ -1,4 +1,4 @@
-// The sessions of the console as requests use them: their cookie, and the end that moves on while they are used.
+// The sessions of the console as requests use them: their cookie, and their end, which moves on while they are used.
 
 import type { Principal } from '../../domain/identity/principal.ts';
 import { SESSION_EXTENDED_EVERY_SECONDS, SESSION_IDLE_SECONDS } from '../../domain/identity/session.ts';
@@ -6,7 +6,7 @@ import { BoundedMap } from '../../platform/bounded-map.ts';
 import type { Clock } from '../../platform/clock.ts';
 import type { SessionCookie } from './session-cookie.ts';
 
-/** Sessions that were just extended: what is remembered of them may be older than that. */
+/** How many recently extended sessions are remembered: a principal in memory may still have the end from before. */
 const REMEMBERED_MAX = 10_000;
 const AGAIN_MS = 60_000;
 
@@ -23,7 +23,7 @@ export class ConsoleSessions {
     this.clock = clock;
   }
 
-  /** A request was let in by it. */
+  /** A request was admitted by the session, whose end is moved on if it is time. */
   used({ credential, apiKeyId, expiresAtMs }: Principal): void {
     if (credential !== 'session' || expiresAtMs === null) return;
     const leftMs = expiresAtMs - this.clock.nowMs();

@@ -15,12 +15,12 @@ export type SignInPerson = (
 export interface OidcParts {
   readonly providers: readonly SignInProvider[];
   readonly transactions: SealedTransactions;
-  /** Nobody is known yet who makes the gateway call a provider, so a flood of them makes few calls at once. */
+  /** Anybody can make the gateway call a provider, without a credential, so few calls are made at once. */
   readonly providerCalls: FairQueue;
   readonly signIn: SignInPerson;
   readonly publicUrl: string;
   readonly clock: Clock;
   readonly log: Log;
-  /** By provider, once it has told of itself. */
+  /** The configuration of each provider, once it was discovered. */
   readonly discovered: Map<string, Configuration>;
 }

@@ -1,5 +1,5 @@
 // Signing in to the console by an OpenID provider (OIDC): the authorization code flow with PKCE, state and nonce. The
-// browser goes to the provider and comes back; what must be known of it then lies sealed in a cookie of ten minutes.
+// browser goes to the provider and comes back; what the gateway must know then lies sealed in a cookie for ten minutes.
 
 import type { Configuration } from 'openid-client';
 import { z } from 'zod';
@@ -62,14 +62,15 @@ export async function startOidc({ oidc, sessions, built }: ConsoleParts, exchang
   redirect(exchange, url.href, [sessions.cookie.setTransaction(sealed, TRANSACTION_SECONDS)]);
 }
 
-/** Whatever is wrong with what comes back, the browser is told where it can begin anew and nothing more. */
+/** Whatever is wrong with the provider's answer, the browser is only sent to where it can begin anew. */
 export async function finishOidc(parts: ConsoleParts, exchange: Exchange): Promise<void> {
   const { oidc, sessions, built } = parts;
   const provider = oidc.providers.find(({ id }) => id === exchange.parameter);
   if (provider === undefined || built === null) return exchange.refuse({ kind: 'not_found' });
   const sealed = sessions.cookie.readTransaction(exchange);
   const transaction = sealed === null ? null : oidc.transactions.open(sealed, oidc.clock.nowMs());
-  // The cookie is of the sign-in that was begun last, perhaps in another tab or with another provider: it goes on.
+  // The cookie may belong to a sign-in that was begun later, in another tab or with another provider. That one goes on,
+  // so its cookie stays.
   if (transaction === null || transaction.provider !== provider.id) return sendBack(exchange, 'expired');
   if (new URLSearchParams(exchange.query).get('state') !== transaction.state) return sendBack(exchange, 'refused');
   const forget = sessions.cookie.setTransaction('', 0);
@@ -111,7 +112,10 @@ async function askWho(
   }
 }
 
-/** The provider did not say what its ID token leaves out: a person without groups loses what groups gave. */
+/**
+ * The provider gave no user information, which its ID token leaves out. The sign-in fails, since without groups the
+ * person would lose what groups gave.
+ */
 class NoUserInfo extends Error {}
 
 /** Throws where the state, the nonce, the issuer, the code or a signature is not what it must be, and NoUserInfo. */
@@ -153,7 +157,7 @@ async function discover({ discovered }: OidcParts, provider: SignInProvider): Pr
   if (present !== undefined) return present;
   const client = await import('openid-client');
   const { issuer, client_id, client_secret } = provider;
-  // The library leaves the signature of an ID token out unless it is asked, since the token comes over TLS.
+  // The library checks the signature of an ID token only if asked, since the token comes over TLS.
   const execute = [client.enableNonRepudiationChecks];
   // An issuer of plain http is the operator's own choice, for a provider on the machine itself.
   if (issuer.startsWith('http://')) execute.push(client.allowInsecureRequests);

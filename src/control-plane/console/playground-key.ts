@@ -1,4 +1,4 @@
-// POST /v1/console/playground-key: an inference key for the console's playground, since a session generates nothing.
+// POST /v1/console/playground-key: an inference key for the console's playground, since a session cannot generate.
 
 import { z } from 'zod';
 import type { Actor } from '../../domain/identity/actor.ts';
@@ -36,7 +36,7 @@ export function createPlaygroundKey(create: () => CreatePlaygroundKey | null): O
       if (make === null) return { kind: 'not_found' };
       const { organizationId, userId, permissions, platformAdmin: isPlatformAdmin } = principal;
       assert(organizationId !== null, 'the route table lets nobody without an active organization here');
-      // As of every other key: only who administers the organization makes one that it pays for.
+      // As with every other key, only an administrator of the organization makes one that the organization pays for.
       const payer = permissions.includes('org.admin') ? 'organization' : 'user';
       const made = await make(actorOf(principal), { organizationId, userId, payer, isPlatformAdmin });
       return shownOrRefused(made, ({ id, secret, expiresAtMs }) => ({

@@ -10,7 +10,7 @@ export function serveConsole(built: BuiltConsole | null, exchange: Exchange): vo
   if (built === null) return exchange.refuse({ kind: 'not_found' });
   const asset = built.assets.get(name);
   if (asset !== undefined) return serveFile(exchange, asset);
-  // A script of another version is not the page: a browser would read the page as a script.
+  // The page does not stand in for a script of another version: a browser would read the page as a script.
   if (extname(name) !== '') return exchange.refuse({ kind: 'not_found' });
   if (built.page === null) return exchange.answer(503, NOT_BUILT_HEADERS, NOT_BUILT);
   serveFile(exchange, built.page);
@@ -30,7 +30,7 @@ function serveFile(exchange: Exchange, file: BuiltFile): void {
   });
 }
 
-/** A proxy that compresses may have made the version a weak one. */
+/** A proxy that compresses may have made the ETag a weak one. */
 function namesVersion(ifNoneMatch: string | null, etag: string): boolean {
   return ifNoneMatch?.split(',').some((one) => one.trim().replace(/^W\//, '') === etag) ?? false;
 }

@@ -1,14 +1,14 @@
 // The cookie of a console's session: its name, when it counts, and how it is set and taken away.
 //
 // A browser sends cookies by itself, so one counts only where the request says that a page of our own made it: it has a
-// header that no form and no foreign page can send, and comes from our own origin. Which routes take it at all is said
-// in the route table.
+// header that no form and no foreign page can send, and comes from our own origin. The route table says which routes
+// accept one at all.
 
 import type { Exchange } from '../../http/exchange.ts';
 
 /**
- * A header that only a script can set, and one of another origin only after a preflight that is never granted. Its
- * value may be the organization that the page shows, or NO_ORGANIZATION.
+ * A header that only a script can set, and a script of another origin only after a preflight, which is never granted.
+ * Its value may be the organization that the page shows, or NO_ORGANIZATION.
  */
 const CONSOLE_HEADER = 'x-tollgate-console';
 const NO_ORGANIZATION = 'none';
@@ -32,13 +32,13 @@ export class SessionCookie {
 
   /** The session's secret; null: the request has none, or was not made by the console's own page. */
   read(exchange: Exchange): string | null {
-    // Anybody may send 15 KB of cookies to any route.
+    // This comes first, because anybody may send 15 KB of cookies to any route.
     if (!this.isOwnPage(exchange)) return null;
     const secret = this.valueOf(this.name, exchange);
     return secret !== null && SECRET.test(secret) ? secret : null;
   }
 
-  /** Whether the page shows another organization than its session works in, which another tab has changed. */
+  /** Whether the page shows another organization than its session works in, which another tab may have changed. */
   isElsewhere(organizationId: string | null, exchange: Exchange): boolean {
     const shown = exchange.header(CONSOLE_HEADER) ?? '';
     return (ORGANIZATION.test(shown) || shown === NO_ORGANIZATION) && shown !== (organizationId ?? NO_ORGANIZATION);
@@ -48,7 +48,7 @@ export class SessionCookie {
   isOwnPage(exchange: Exchange): boolean {
     if (exchange.header(CONSOLE_HEADER) === null) return false;
     const site = exchange.header('sec-fetch-site');
-    // Browsers leave it out where an address is plain http.
+    // Browsers leave the header out where an address is plain http.
     return site === null ? this.isOwnOrigin(exchange) : site === 'same-origin';
   }
 
@@ -63,7 +63,10 @@ export class SessionCookie {
     return `${this.name}=${secret}; Path=/; Max-Age=${maxAgeSeconds}; HttpOnly; SameSite=Strict${this.suffix}`;
   }
 
-  /** Of a sign-in at an OpenID provider, from whose pages the browser comes back: they are of another site. */
+  /**
+   * The Set-Cookie header of a sign-in at an OpenID provider. It is Lax, because the browser comes back from another
+   * site.
+   */
   setTransaction(sealed: string, maxAgeSeconds: number): string {
     const value = `${this.name}-sign-in=${sealed}; Path=/; Max-Age=${maxAgeSeconds}`;
     return `${value}; HttpOnly; SameSite=Lax${this.suffix}`;

@@ -88,7 +88,7 @@ export function changeSession(identity: IdentityStore): Operation {
 
 const NO_SESSION = { kind: 'conflict', reason: 'the request was not made with a session of the console' } as const;
 
-/** Of an answer that sets the session's cookie or takes it away. */
+/** Headers of an answer that sets the session's cookie or takes it away. */
 export const COOKIE_HEADERS = {
   'Set-Cookie': z.string().meta({ description: 'The session of the console.' }),
 };

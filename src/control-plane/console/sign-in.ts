@@ -17,13 +17,13 @@ import type { ConsoleParts } from './console-parts.ts';
 import { pathOfProvider } from './oidc.ts';
 import { COOKIE_HEADERS, shownSession, showSession } from './session.ts';
 
-/** Whom a credential stands for: an access token as a header presents it, or a session's secret. */
+/** Finds the principal of a credential: of an access token as a header presents it, or of a session's secret. */
 export interface Identify {
   token(token: string, exchange: Exchange): Promise<Principal | Refusal> | Principal | Refusal;
   session(secret: string, exchange: Exchange): Promise<Principal | Refusal> | Principal | Refusal;
 }
 
-/** Anybody may send one: room for a token, and no more to parse. */
+/** Anybody may send such a body, so it has room for a token and no more to parse. */
 const BODY_BYTES_MAX = 8_192;
 
 const body = z
@@ -102,7 +102,7 @@ async function byToken(
 ): Promise<OpenedSession | Refusal> {
   const principal = await identify.token(token, exchange);
   if ('kind' in principal) return principal;
-  // An inference key sees its own requests only, and programs have it.
+  // An inference key does not sign in: it sees its own requests only, and programs have it.
   if (principal.credential !== 'token') return { kind: 'permission_denied' };
   const { userId, organizationId, apiKeyId } = principal;
   const isBootstrap = userId === null;

@@ -24,8 +24,8 @@ export interface GenerationLookup {
 }
 
 /**
- * What is not found, or the end of what is pending, may be in a spool. The look-up waits for what was recorded before
- * it instead of answering 404, or with a charge that is not final.
+ * An execution that is not found, or the end of a pending one, may still be in a spool. Instead of answering 404, or
+ * with a charge that is not final, the look-up waits so long for the posting of what was recorded before it.
  */
 export const POSTING_WAIT_MS = 3_000;
 /** A pending execution may run for long. Without `wait` the end of a young one is awaited for a moment. */
@@ -90,7 +90,7 @@ async function findPosted(
   const found = await findGeneration(params);
   if (found === null) return (await postingPassed(postingWaitMs)) ? findGeneration(params) : 'unposted';
   if (found.billingStatus !== 'pending' || pendingWaitMs === 0) return found;
-  // Where that cannot be asked, what is known is an answer.
+  // If the posting cannot be asked about, the execution as it is known is an answer.
   const isPosted = await postingPassed(pendingWaitMs).catch(() => false);
   return isPosted ? ((await findGeneration(params)) ?? found) : found;
 }

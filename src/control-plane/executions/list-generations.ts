@@ -1,5 +1,6 @@
 // GET /v1/generations?client_request_id=: the executions that carried a correlation value; always an array (spec 4.5).
-// It is given only when everything that was recorded before is posted, so that the latest execution is never missing.
+// The array is given only when everything that was recorded before the request is posted, so that the latest execution
+// is never missing.
 
 import type { ScopedPrincipal } from '../../domain/identity/principal.ts';
 import type { Exchange } from '../../http/exchange.ts';

@@ -10,7 +10,7 @@ import { actorOf, type Tenancy } from '../identity/tenancy.ts';
 import { type Operation, operation } from '../operation.ts';
 import type { GuardrailStore } from './guardrail-store.ts';
 
-/** Of teams, and of keys. */
+/** The limit of teams, and of keys, that a request names. */
 const NAMED_MAX = 1_000;
 
 const policyNames = z.array(slugSchema).max(16, 'must be at most 16 policies');

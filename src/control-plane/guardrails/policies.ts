@@ -14,14 +14,14 @@ import {
   type StoredGuardrail,
 } from '../../domain/guardrails/stored-policy.ts';
 import { isRefused } from '../../domain/refusals/refused.ts';
-import { answerOf, shownOrRefused } from '../answers.ts';
-import { basedOnQuery, removedAnswer } from '../catalog/providers.ts';
+import { answerOf, removedAnswer, shownOrRefused } from '../answers.ts';
+import { basedOnQuery } from '../catalog/providers.ts';
 import { setByField, showMoment, shownMoment } from '../identity/fields.ts';
 import { ACTIVE, actorOf, idOf } from '../identity/tenancy.ts';
 import { type Operation, type OperationSubject, operation } from '../operation.ts';
 import type { GuardrailStore } from './guardrail-store.ts';
 
-/** Of a column of Postgres. */
+/** The largest integer of a column in Postgres. */
 const INTEGER_MAX = 2_147_483_647;
 
 /** Whose policies an operation concerns. */
@@ -83,16 +83,16 @@ function showPolicy(policy: StoredGuardrail): z.output<typeof shownPolicy> {
 
 /** `organizationId`: who looks at it; null: the platform. */
 function showHistory(policy: GuardrailHistory, organizationId: string | null): z.output<typeof shownHistory> {
-  const isElsewhere = policy.setBy === 'platform' && organizationId !== null;
-  const definition = isElsewhere ? asOthersSee(policy.definition) : policy.definition;
+  const isPartlyHidden = policy.setBy === 'platform' && organizationId !== null;
+  const definition = isPartlyHidden ? asOrganizationsSee(policy.definition) : policy.definition;
   return { ...showPolicy(policy), definition, versions: policy.versions.map(showVersion) };
 }
 
 /**
- * The platform's, for an organization that chooses it or is screened by it: which rules there are, not what they look
- * for, which may be words of another organization, or what who knows them could write around.
+ * A policy of the platform, for an organization that chooses it or is screened by it: which rules there are, but not
+ * what they look for. That may be words of another organization, or something that a reader could write around.
  */
-function asOthersSee(definition: GuardrailDefinition): z.output<typeof shownDefinition> {
+function asOrganizationsSee(definition: GuardrailDefinition): z.output<typeof shownDefinition> {
   const { rules: written, allow: _, external, ...others } = definition;
   const rules = written.map(({ words: __, patterns: ___, ...rule }) => rule);
   if (external === undefined) return { ...others, rules };

@@ -15,9 +15,9 @@ import type { GuardrailStore } from './guardrail-store.ts';
 import type { PolicyOwner } from './policies.ts';
 
 export interface GuardrailTrials {
-  /** Those in force for an organization as a whole. */
+  /** The policies in force for an organization as a whole. */
   readonly policiesOf: (organizationId: string) => readonly Policy[];
-  /** Off the event loop, since drafts are tried, too. null: not in time. */
+  /** Runs off the event loop, since drafts are tried, too. null: the result did not come in time. */
   readonly run: (policies: readonly Policy[], tried: TextToTry) => Promise<TriedText | null>;
 }
 

@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import type { PlatformAdministrator } from '../../domain/identity/platform-administrator.ts';
-import { answerOf, pageOf, pageOrRefused, shownOrRefused } from '../answers.ts';
+import { answerOf, pageOf, pageOrRefused, removedAnswer, shownOrRefused } from '../answers.ts';
 import { type Operation, operation } from '../operation.ts';
 import { emailField, pageQuery, showMoment, shownId, shownMoment } from './fields.ts';
 import type { IdentityStore } from './identity-store.ts';
@@ -42,7 +42,7 @@ export function removePlatformAdministrator(store: IdentityStore): Operation {
   return operation({
     id: 'removePlatformAdministrator',
     summary: 'Makes a person no platform administrator any more.',
-    answer: answerOf(z.object({ removed: z.literal(true) })),
+    answer: removedAnswer,
     run: async ({ principal, ids }) =>
       shownOrRefused(
         await store.removePlatformAdministrator(actorOf(principal), idOf(ids, 'userId')),

@@ -1,5 +1,5 @@
-// The scheduled jobs of the installation: how their last runs ended, one that is to run now, and what they found to
-// differ.
+// The scheduled jobs of the installation: how their last runs ended, the request to run one now, and the drift that
+// they found.
 
 import { z } from 'zod';
 import { JOB_NAMES, type JobName } from '../../domain/jobs/job-names.ts';

@@ -1,10 +1,13 @@
-// Counts the downloads of uploaded files under way in a process, and keeps places free for others: whoever has an
-// address may read as slowly as he likes. A download counts in each group that it is of.
+// Limits the downloads of uploaded files under way in a process, because anybody who has an address may read as slowly
+// as they like. A download counts in each group that it belongs to.
 
 import type { MediaObject } from '../../domain/media/media-object.ts';
 import type { MediaAudience } from '../../domain/media/serving-headers.ts';
 
-/** Of a whole process; of one organization's files; of those without a key, and so of one file. */
+/**
+ * Limits for a whole process, for one organization's files, for those of them that are read without a key, and for one
+ * file that is read without a key.
+ */
 export const DOWNLOADS_MAX = { process: 512, organization: 128, publicOfOrganization: 96, publicOfFile: 64 } as const;
 
 type Group = readonly [name: string, max: number];

@@ -20,13 +20,13 @@ export const getMedia: Serve = async (media, exchange, authorize) => {
   await serveBytes(found.media, exchange, found.object, 'organization');
 };
 
-/** A public address serves its file for as long as there is the file; one of the bucket for a quarter of an hour. */
+/** A public address works as long as the file exists, a presigned address of the bucket for a quarter of an hour. */
 async function answerAddress(media: Media, exchange: Exchange, object: MediaObject): Promise<void> {
   const url = media.addresses?.of(object.id) ?? (await media.objects.presign?.(object)) ?? media.urlOf(object);
   exchange.answerJson(200, JSON.stringify({ url }));
 }
 
-/** For everybody who has the address of the file, with the signature that nobody guesses. */
+/** Serves a file to everybody who has its address, which has a signature that nobody can guess. */
 export async function getPublicMedia(media: Media | null, exchange: Exchange): Promise<void> {
   const [id = '', signature = ''] = exchange.parameters;
   if (media === null) return exchange.refuse({ kind: 'media_not_available' });
@@ -49,7 +49,7 @@ export const getMediaMetadata: Serve = async (media, exchange, authorize) => {
   exchange.answerJson(200, JSON.stringify(shown));
 };
 
-/** What another organization has is as absent as what nobody has. */
+/** Another organization's file is not found, like a file that does not exist. */
 async function findOwn(
   media: Media | null,
   exchange: Exchange,
@@ -64,7 +64,7 @@ async function findOwn(
   return object === null ? { kind: 'not_found' } : { media, object };
 }
 
-/** A text that is no id names nothing, and nobody is asked about it. */
+/** A text that is no id is not found, without asking Postgres. */
 async function find({ store }: Media, id: string, organizationId: string | null): Promise<MediaObject | null> {
   const lowerCase = id.toLowerCase();
   return organizationId === null || !ID.test(lowerCase) ? null : store.find(lowerCase, organizationId);

@@ -1,4 +1,5 @@
-// What administrators do with uploaded files: list them, delete one, read what they take and were used for.
+// What administrators do with uploaded files: list them, delete one, read how much room they take and how they were
+// used.
 
 import { z } from 'zod';
 import type { Actor } from '../../domain/identity/actor.ts';
@@ -6,14 +7,13 @@ import type { Page, PageParams } from '../../domain/lists/page.ts';
 import type { MediaObject } from '../../domain/media/media-object.ts';
 import type { MediaDay, MediaUsage } from '../../domain/media/media-usage.ts';
 import { DAY_MS } from '../../platform/durations.ts';
-import { answerOf, pageOf, pageOrRefused, shownOrRefused } from '../answers.ts';
-import { removedAnswer } from '../catalog/providers.ts';
+import { answerOf, pageOf, pageOrRefused, removedAnswer, shownOrRefused } from '../answers.ts';
 import { pageQuery, showMoment, shownId, shownMoment } from '../identity/fields.ts';
 import type { Answer, IdentityStore } from '../identity/identity-store.ts';
 import { actorOf, idOf, listOf, type Tenancy } from '../identity/tenancy.ts';
 import { type Operation, operation } from '../operation.ts';
 
-/** Rows of uploaded files, which exist also where no more files are kept. */
+/** The rows of uploaded files, which also exist where an installation keeps no more files. */
 export interface MediaRows {
   listMedia(params: PageParams & { readonly organizationId: string }): Answer<Page<MediaObject>>;
   removeMedia(

@@ -1,4 +1,4 @@
-// What the routes of uploaded files are given by the composition root, and how they tell that storage failed.
+// What the composition root gives to the routes of uploaded files, and the error that says that storage failed.
 
 import type { MediaLimits, MediaObject, ReceivedFile } from '../../domain/media/media-object.ts';
 import type { ObjectStore } from '../../domain/media/object-store.ts';
@@ -10,7 +10,7 @@ import type { MediaMetrics } from './media-metrics.ts';
 
 /** An upload under way. */
 export interface Upload {
-  /** Of the object to be. */
+  /** The id that the object will have. */
   readonly id: string;
   readonly organizationId: string;
   readonly apiKeyId: string | null;
@@ -26,7 +26,7 @@ export interface KeptUpload {
 export interface MediaStore {
   /** How many bytes the file may have, at most those asked for; null: the organization has no room. */
   reserve(upload: Upload, bytes: number): Promise<number | null>;
-  /** Nothing happens to an upload that is finished. */
+  /** Ends the reservation. Nothing happens to an upload that is finished. */
   release(upload: Upload): Promise<void>;
   /** null: the organization does not have these bytes. */
   finishDuplicate(upload: Upload, file: ReceivedFile): Promise<KeptUpload | null>;
@@ -43,11 +43,11 @@ export interface Media {
   readonly limits: MediaLimits;
   /** Uploads under way in this process; the others wait, and organizations take turns. */
   readonly uploads: FairQueue;
-  /** Those of the event loop in which an upload under way reads on. */
+  /** The slices of the event loop's time in which uploads read. */
   readonly slices: TimeSlices;
   readonly downloads: DownloadPlaces;
   readonly metrics: MediaMetrics;
-  /** null: nobody reads without a credential. */
+  /** The public addresses of files; null: nobody reads without a credential. */
   readonly addresses: SignedAddresses | null;
   readonly retrieval: 'bytes' | 'url';
   /** The address that answers name (spec 2.2, `url`). */
@@ -58,8 +58,9 @@ export interface Media {
 }
 
 /**
- * Uploads of a process at once. Of an upload some megabytes arrive although its socket is paused, and are
- * held until the disk has taken them. A client may send slowly, so one organization has half of the places.
+ * How many uploads a process receives at once. Some megabytes of each arrive although its socket is paused, and are
+ * held in memory until the disk has taken them. A client may send slowly, so one organization gets only half of the
+ * places.
  */
 export const UPLOADS_AT_ONCE = {
   underWayMax: 8,
@@ -68,12 +69,12 @@ export const UPLOADS_AT_ONCE = {
   waitMsMax: 120_000,
 } as const;
 
-/** Where files are kept failed. What failed is its cause. */
+/** The storage of files has failed. `cause` is the error. */
 export class StorageFailed extends Error {
   override readonly name = 'StorageFailed';
 
   constructor(cause: unknown) {
-    super('where uploaded files are kept failed', { cause });
+    super('the storage of uploaded files failed', { cause });
   }
 }
 

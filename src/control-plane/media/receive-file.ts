@@ -1,5 +1,4 @@
-// Reads the form of an upload and writes its one file to where files are received, hashing it and finding its type on
-// the way.
+// Reads the form of an upload and stages its one file, hashing it and finding its type on the way.
 
 import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
@@ -22,7 +21,10 @@ const PLAIN_ENCODINGS: readonly string[] = ['7bit', '8bit', 'binary'];
 
 export interface FileRoom {
   readonly bytesMax: number;
-  /** Of a longer file the rest is hashed and not written: the organization may have it, but there is no room for it. */
+  /**
+   * The rest of a longer file is hashed and not written: the organization may have the file already, but has no room
+   * for it.
+   */
   readonly writtenBytesMax: number;
 }
 
@@ -32,8 +34,8 @@ interface Parts {
   readonly staged: StagedFile;
   readonly room: FileRoom;
   /**
-   * Each piece is read in one of them, and so is more let come: what the uploads of a process do to its event loop is
-   * bounded for all of them together, however fast their clients and the disk are.
+   * Each piece is read in a slice, and only then may more come. This bounds what all uploads of a process together do
+   * to its event loop, however fast their clients and the disk are.
    */
   readonly slices: TimeSlices;
 }
@@ -51,7 +53,7 @@ class FormReading {
   private readonly room: FileRoom;
   private readonly slices: TimeSlices;
   private readonly form: BusboyInstance | null;
-  /** What stands before each part but the first, and at the end. */
+  /** The text before each part but the first, and at the end. */
   private readonly delimiter: Buffer;
   private delimiters = 0;
   private file: Promise<ReceivedFile | Refusal> | null = null;
@@ -121,7 +123,7 @@ class FormReading {
   private async result(): Promise<Outcome | null> {
     if (this.file === null) return invalidForm(`it has no file in a part named "${FILE_FIELD}"`);
     const file = await this.file.catch(() => null);
-    // A fault of the file has become the reason why nothing more is read.
+    // A fault of the file has already set `over`.
     return this.over === null ? file : null;
   }
 
@@ -138,7 +140,7 @@ class FormReading {
   }
 
   private takeFile(name: string, stream: Readable, encoding: string): void {
-    // A stream whose form ends too early emits an error, of which the form tells as well.
+    // A stream whose form ends too early emits an error, which the form reports as well.
     stream.on('error', () => undefined);
     if (name !== FILE_FIELD) this.refuse(`it has a file in another part than "${FILE_FIELD}"`);
     else if (this.file !== null) this.refuse(`it has more than one file`);
@@ -189,8 +191,8 @@ class FormReading {
   }
 
   /**
-   * Whether a piece that the form has not read yet is one too much: it makes streams for each part, for those beyond
-   * its limits as well. That takes 20 µs, and a piece has room for thousands.
+   * Whether the form has too many parts with this piece, which its parser has not read yet. The parser makes a stream
+   * for each part, even beyond its limits. That takes 20 µs, and a piece has room for thousands.
    */
   private hasTooManyParts(piece: Buffer): boolean {
     for (let at = piece.indexOf(this.delimiter); at !== -1; at = piece.indexOf(this.delimiter, at + 1))
@@ -216,7 +218,7 @@ class FormReading {
   }
 }
 
-/** The reasons that the reader of forms has for an error, in the words of the rest of the service. */
+/** An error of the form's parser, in the words of the rest of the service. */
 function describe({ message }: Error): string {
   if (/unexpected end|terminated early/i.test(message)) return 'it ends before its closing boundary';
   return 'it is not well formed';

@@ -20,7 +20,7 @@ export async function serveBytes(
   const etag = etagOf(object);
   if (isUnchanged(exchange.header('if-none-match'), etag))
     return exchange.send({ status: 304, headers: versionHeaders(object, audience), body: '', unsentBytes: null });
-  // RFC 9110, 14.2: it means nothing to another method than GET.
+  // RFC 9110, 14.2: the header has a meaning for GET alone.
   const asked = exchange.method === 'head' ? null : exchange.header('range');
   const range = askedRange(asked, exchange.header('if-range'), etag, object.bytes);
   if (range === 'unsatisfiable')
@@ -58,7 +58,7 @@ async function sendObject(media: Media, exchange: Exchange, object: MediaObject,
   const pieces = await openObject(media, object, part.bytes);
   if (pieces === 'unavailable') return exchange.refuse({ kind: 'media_storage_unavailable' });
   if (pieces === null) {
-    // It was deleted a moment ago, or a row has lost its object, which nothing of ours does.
+    // The file was deleted a moment ago, or its row has lost the object, which nothing of ours does.
     if ((await media.store.find(object.id, object.organizationId)) === null)
       return exchange.refuse({ kind: 'not_found' });
     media.metrics.missingObjects.increment();
@@ -71,7 +71,7 @@ async function sendObject(media: Media, exchange: Exchange, object: MediaObject,
   } catch (fault) {
     media.log.error({ err: fault, media_id: object.id }, 'an uploaded file could not be read to its end');
   } finally {
-    // What has not been sent to its end must not look complete.
+    // A file that was not sent to its end must not look complete.
     if (exchange.status === 0) exchange.refuse({ kind: 'media_storage_unavailable' });
     else exchange.cut();
   }
@@ -99,7 +99,7 @@ class Sending {
     exchange.watchClient({ onClientLeft: () => this.wake?.() });
   }
 
-  /** The piece may be used again once this resolves. False: there is nobody to send more to. */
+  /** Once this resolves, the caller may overwrite the piece. False: the exchange is closed, and no more can be sent. */
   async send(piece: Uint8Array): Promise<boolean> {
     const { exchange, part } = this;
     let hasRoom = true;

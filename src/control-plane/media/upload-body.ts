@@ -1,19 +1,19 @@
-// The body of an upload, piece by piece, for a reader that is slower than the client: what it has not asked for stays
-// with the client, apart from what uWebSockets.js had begun to read.
+// The body of an upload, piece by piece, for a reader that is slower than the client. What the reader has not asked for
+// stays with the client, except for what uWebSockets.js had begun to read.
 
 import type { Exchange } from '../../http/exchange.ts';
 import { socketsRead } from '../../platform/event-loop/tick.ts';
 import type { TimeSlices } from '../../platform/event-loop/time-slices.ts';
 
 /**
- * `ended`: the body is whole. `left`: the client left, or is refused for its slowness. `too_long`: it has more than it
- * may have. `stopped`: nobody reads on.
+ * `ended`: the body is whole. `left`: the client left, or is refused for its slowness. `too_long`: the body is longer
+ * than it may be. `stopped`: reading was ended.
  */
 export type NextPiece = Buffer | 'ended' | 'left' | 'too_long' | 'stopped';
 
 /**
- * The most that is handed on at once. It is searched for the form's boundary and hashed in one turn of the event loop:
- * a tenth of a millisecond.
+ * The longest piece. Searching it for the form's boundary and hashing it takes a tenth of a millisecond, in one tick of
+ * the event loop.
  */
 const PIECE_BYTES_MAX = 65_536;
 
@@ -28,10 +28,7 @@ export class UploadBody {
   private end: Exclude<NextPiece, Buffer> | null = null;
   private wake: (() => void) | null = null;
 
-  /**
-   * To be made before the route's handler returns. `bytesMax`: of a longer body nothing is kept, whoever sends it and
-   * however fast.
-   */
+  /** To be made before the route's handler returns. `bytesMax`: nothing of a longer body is kept. */
   constructor(exchange: Exchange, bytesMax: number) {
     this.exchange = exchange;
     this.bytesMax = bytesMax;
@@ -57,7 +54,7 @@ export class UploadBody {
       this.exchange.body.hold();
       return this.finish('too_long');
     }
-    // uWebSockets.js empties them when this returns. A piece is its reader's own.
+    // uWebSockets.js empties the bytes when this returns. Each piece is a copy, which its reader may keep.
     for (let at = 0; at < bytes.length; at += PIECE_BYTES_MAX)
       this.pieces.push(Buffer.from(bytes.subarray(at, at + PIECE_BYTES_MAX)));
     if (isLast) this.end = 'ended';
@@ -66,8 +63,8 @@ export class UploadBody {
   }
 
   /**
-   * A client that left while its upload waited shows only behind all that it had sent: that is let come as long as
-   * there is some, so that nothing is done for one who is not there any more.
+   * Finds out whether the client left while its upload waited. Its leaving shows only after everything that it had
+   * sent, so that is let in as long as there is more. Then no work is done for a client that has left.
    */
   async lookForClient(slices: TimeSlices): Promise<void> {
     while (this.end === null && this.receivedBytes < LOOKED_AHEAD_BYTES_MAX) {
@@ -91,7 +88,7 @@ export class UploadBody {
     wake?.();
   }
 
-  /** Whoever waits for a piece is told. */
+  /** Ends reading. A reader that waits for a piece is told. */
   stop(): void {
     if (this.end !== 'left') this.finish('stopped');
   }

@@ -1,5 +1,5 @@
-// Serves an upload (spec 4.7): a part of the organization's quota is reserved, the file is received, and it is kept
-// with its row, or nothing of it is. What the organization has already needs no room: its hash tells, at its end.
+// Serves an upload (spec 4.7): reserves a part of the organization's quota, receives the file, and keeps the file with
+// its row, or nothing of it. A file that the organization has already needs no room; its hash shows that at its end.
 
 import { randomUUID } from 'node:crypto';
 import type { Principal } from '../../domain/identity/principal.ts';
@@ -12,7 +12,7 @@ import { inStorage, type KeptUpload, type Media, StorageFailed, type Upload } fr
 import { receiveFile } from './receive-file.ts';
 import { UploadBody } from './upload-body.ts';
 
-/** What a form may have around its file. */
+/** How many bytes a form may have around its file. */
 const FORM_BYTES_MAX = 262_144;
 
 type Outcome = KeptUpload | Refusal | 'left';
@@ -87,7 +87,7 @@ async function serve(media: Media, exchange: Exchange, body: UploadBody, upload:
     media.log.error({ err: fault.cause, media_id: upload.id }, 'a file could not be kept');
     return { kind: 'media_storage_unavailable' };
   } finally {
-    // That of a kept file is gone with its row.
+    // The reservation of a kept file has ended with the writing of its row.
     if (!isKept) await store.release(upload);
   }
 }
@@ -113,7 +113,7 @@ async function receiveAndKeep(
     if (!hasRoom) return { kind: 'media_quota_exceeded', limitBytes: limits.organizationBytesMax };
     await inStorage(objects.keep(staged, file));
     const kept = await store.finish(upload, file);
-    // Somebody uploaded the same bytes meanwhile. What cannot be removed now is removed by the sweep.
+    // Somebody else uploaded the same bytes meanwhile. If this copy cannot be removed now, the sweep removes it.
     if (kept?.isDeduped === true) await objects.remove(upload.id).catch(() => undefined);
     return kept ?? { kind: 'request_timeout' };
   } finally {

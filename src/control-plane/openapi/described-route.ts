@@ -24,15 +24,18 @@ export interface RouteAccess {
   /** null: every valid credential may call it; on the process plane no credential is needed. */
   readonly permission: Permission | null;
   readonly scope: Scope;
-  /** A session is looked up, not remembered: its page asks where it works, and it may have been moved just now. */
+  /**
+   * A session is looked up in Postgres, not in memory: its page asks in which organization it works, and that may just
+   * have changed.
+   */
   readonly looksUpSession?: true;
 }
 
 export interface DescribedRoute extends Route, RouteAccess {
   readonly plane: Plane;
   /**
-   * A session of the console counts as a credential. Never where bytes are relayed, stored or served that are not ours:
-   * they share the console's origin.
+   * A session of the console counts as a credential. Never on routes that relay, store or serve bytes of others, since
+   * these share the console's origin.
    */
   readonly takesSession?: true;
   readonly description: OperationDescription;

@@ -1,4 +1,4 @@
-// The schemas of the OpenAPI document. A named one becomes a component, and others refer to it.
+// The schemas of the OpenAPI document. A schema with an id becomes a component, which others refer to.
 
 import { z } from 'zod';
 
@@ -6,7 +6,7 @@ export type Json = Readonly<Record<string, unknown>>;
 
 export class DocumentSchemas {
   private readonly named = new Map<string, Json>();
-  /** Many routes share a schema, and to write one costs a millisecond. */
+  /** Schemas that were converted before: many routes share one, and a conversion takes a millisecond. */
   private readonly written = { input: new Map<z.ZodType, Json>(), output: new Map<z.ZodType, Json>() };
 
   of(schema: z.ZodType, io: 'input' | 'output'): Json {
@@ -33,7 +33,7 @@ export class DocumentSchemas {
     return { $ref: `#/components/schemas/${id}` };
   }
 
-  /** All named ones so far. */
+  /** All schemas with an id so far. */
   components(): Json {
     return Object.fromEntries(this.named);
   }

@@ -13,9 +13,9 @@ import { limitFields } from '../billing/current-limits.ts';
 import type { DescribedRoute } from './described-route.ts';
 
 const RULES = Object.entries(REFUSAL_RULES).map(([kind, rule]) => ({ code: kind, ...(rule as RefusalRule) }));
-/** What is written in the route's own envelope. */
+/** Refusals that are written in the route's own envelope. */
 const OWN = rulesOf('request', 'service');
-/** With DIALECT_REFUSALS the form of an API has those of credentials too. */
+/** With DIALECT_REFUSALS, an API's own envelope has the refusals of credentials, too. */
 const IN_DIALECT = [...OWN, ...rulesOf('gateway')];
 const CREDIT = rulesOf('credit');
 const TRAFFIC = rulesOf('traffic');
@@ -43,10 +43,10 @@ function typesOf(
   return [...new Set(types)];
 }
 
-/** What every envelope has beside its error. */
+/** What every envelope has in addition to its error. */
 const ids = { request_id: z.uuid().meta({ description: 'The id of the request; of a generation its execution’s.' }) };
 
-/** Beside the error of a generation that a guardrail blocked. */
+/** An additional field where a guardrail blocked a generation. */
 const guardrail = z
   .object({ policy: z.string(), rule: z.string(), entity: z.string().nullable(), stage: z.string() })
   .optional()
@@ -77,7 +77,7 @@ const providerKeysError = z
   })
   .meta({ id: 'ProviderKeysError', description: 'Its code is stable.' });
 
-/** `code` as envelopes have it that show only those which the spec publishes. */
+/** The `code` of envelopes that show only the codes which the spec publishes. */
 const publishedCode = z.enum(PUBLISHED_CODES).optional();
 const param = z.string().nullable().meta({ description: 'The field of the request that is at fault.' });
 
@@ -205,7 +205,7 @@ const SCHEMAS: Readonly<Record<ReturnType<typeof chooseEnvelope>, z.ZodType>> = 
   admission_messages: messagesAdmissionError,
 };
 
-/** A provider's error, of which nothing is changed and so nothing is promised. */
+/** A provider's error. It is relayed unchanged, so nothing is promised about it. */
 export const providerError = z
   .looseObject({})
   .meta({ id: 'ProviderError', description: 'The provider’s own error, relayed as it came.' });
@@ -219,7 +219,7 @@ export function errorSchemasOf(
   return [...new Set(chosen)];
 }
 
-/** The code of a refusal as envelopes write it that have one. */
+/** The code of a refusal in the envelopes that have one. */
 export function codeOf(kind: RefusalKind): string {
   return (REFUSAL_RULES[kind] as RefusalRule).code ?? kind;
 }

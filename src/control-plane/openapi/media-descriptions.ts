@@ -27,7 +27,7 @@ const RANGE_HEADERS = {
   'If-None-Match': z.string().optional(),
 };
 
-/** They are absent where the answer is a JSON object. */
+/** Headers of a file's bytes; absent where the answer is a JSON object. */
 const BYTES_HEADERS = {
   ETag: z.string().optional(),
   'Accept-Ranges': z.literal('bytes').optional(),

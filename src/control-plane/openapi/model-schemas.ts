@@ -37,7 +37,7 @@ export const model = z
 
 const typesafeModel = z.object({ name: z.string(), description: z.string(), release_date: z.iso.date() });
 
-/** Clients of OpenAI, Anthropic and TypeSafe read it alike. */
+/** The list in a form that clients of OpenAI, Anthropic and TypeSafe all read. */
 export const modelList = z
   .object({
     object: z.literal('list'),

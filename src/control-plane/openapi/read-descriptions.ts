@@ -1,5 +1,5 @@
 // Descriptions of reading routes whose handlers write their JSON text themselves: generation records (exact numbers)
-// and the catalog (made once).
+// and the catalog (rendered once for each change).
 
 import { z } from 'zod';
 import { CLIENT_REQUEST_ID_LENGTH_MAX } from '../../records/field-types.ts';

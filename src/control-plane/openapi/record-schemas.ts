@@ -8,7 +8,7 @@ import { type Kind, OWN_FAILURES_MAX, type ValueType } from '../../records/field
 import { FIELD_ROWS, type Places, USAGE_ROWS } from '../../records/fields.ts';
 import { SHOWN } from '../../records/generation.ts';
 
-/** By kind of field. */
+/** The schema of each kind of field. */
 export const RECORD_SCHEMAS = {
   uuid: z.uuid(),
   uuids: z.array(z.uuid()),
@@ -98,7 +98,7 @@ export function generationMembers(): Record<string, z.ZodType> {
   const members = SHOWN.flatMap(({ field, shownAs, kind }): [string, z.ZodType][] => {
     const type = types.get(field);
     const schema = kind === 'amount' ? z.number() : type === undefined ? RECORD_SCHEMAS[kind] : schemaOf(type);
-    // A request that was refused before its model was read has none.
+    // A request that was refused before its model was read has no model.
     const isAlwaysKnown = type?.isNullable === false && field !== 'model';
     const member: [string, z.ZodType] = [shownAs, isAlwaysKnown ? schema : schema.optional()];
     if (field === 'model') return [member, ['routed_model', ROUTED_MODEL]];
@@ -108,10 +108,12 @@ export function generationMembers(): Record<string, z.ZodType> {
   return Object.fromEntries(members);
 }
 
-/** Fields that a listing may say null of though a record does not. */
+/** Fields that may be null in a listing though they are never null in a record. */
 const NULL_IN_LISTINGS: ReadonlySet<string> = new Set(['model', 'requestedModel', 'provider', 'latencyMs']);
 
-/** An entry of a listing. `route` and `computed` (behind the counts): what the table does not describe. */
+/**
+ * The members of an entry of a listing. `route` and `computed` are not in the table; `computed` comes after the counts.
+ */
 export function listedMembers(route: z.ZodType, computed: Record<string, z.ZodType>): Record<string, z.ZodType> {
   const members = FIELD_ROWS.flatMap(([field, { type, places }]): [string, z.ZodType][] => {
     if (type.kind === 'usage') return [...countMembers(), ...Object.entries(computed)];

@@ -9,7 +9,7 @@ type Where = (route: DescribedRoute) => boolean;
 
 const anywhere: Where = () => true;
 const nowhere: Where = () => false;
-/** A credential is needed. */
+/** Routes that need a credential. */
 const guarded: Where = ({ plane }) => plane !== 'process';
 const inScope: Where = ({ scope }) => scope !== 'none' && scope !== 'person';
 const permitted: Where = ({ permission, scope }) => permission !== null || scope === 'person';
@@ -28,13 +28,13 @@ const servingBytes: Where = ({ description }) => description.isBytes === true;
 const takingForm: Where = ({ description }) => description.form !== undefined;
 const evaluating: Where = ({ path }) => path === '/v1/systemone';
 const ofResponses: Where = (route) => relayed(route) && route.path.startsWith('/v1/responses');
-/** Answers with what jobs has posted. */
+/** Routes whose answer depends on what jobs has posted. */
 const postedFirst: Where = (route) => ofResponses(route) || route.path.startsWith('/v1/generation');
 const reporting: Where = ({ description }) => description.isReport === true;
 /** The console, where it is switched off or has no such file. */
 const ofConsole: Where = ({ path }) => path.startsWith('/console') || /^\/v1\/console\/(sign-in|oidc)/.test(path);
 const signingIn: Where = (route) => ofConsole(route) && route.method === 'POST';
-/** The session of the console, and what it opens or gives. */
+/** The session of the console, the sign-in that opens it, and the playground key that it gives. */
 const ofSessions: Where = (route) => /^\/v1\/console\/(session|playground-key)$/.test(route.path) || signingIn(route);
 const control: Where = ({ plane }) => plane === 'control';
 const changing: Where = (route) => control(route) && route.method !== 'GET';

@@ -1,5 +1,5 @@
 // The answers of a route for the OpenAPI document: its success, and for each status the refusals that it can have. A
-// refusal that several routes have alike is a component, to which they refer.
+// refusal that several routes share is a component that they refer to.
 
 import { z } from 'zod';
 import type { RefusalKind } from '../../domain/refusals/refusal.ts';
@@ -16,13 +16,13 @@ export interface DocumentResponses {
   readonly headers: Json;
 }
 
-/** Every refusal has them. */
+/** Headers of every refusal. */
 const REFUSAL_HEADERS: HeaderSchemas = {
   'X-Should-Retry': z.enum(['true', 'false']).meta({ description: 'Whether a client should try again by itself.' }),
   'X-Request-Id': z.uuid().meta({ description: 'The id of the request, as in the body.' }),
   'Request-Id': z.uuid().meta({ description: 'The same, for the clients that read this one.' }),
 };
-/** Of an answer that no cache may keep. */
+/** The header of an answer that no cache may keep. */
 const NEVER_CACHED: HeaderSchemas = { 'Cache-Control': z.literal('no-store') };
 const SOME_NUMBER = z.string().regex(/^\d+$/).optional();
 const RANGE_HEADER: HeaderSchemas = { 'Content-Range': z.string().meta({ description: 'Which part of how much.' }) };
@@ -32,7 +32,7 @@ const HEADERS_OF_STATUS: Readonly<Record<number, HeaderSchemas>> = {
   416: RANGE_HEADER,
   405: { Allow: z.string().meta({ description: 'The methods of the path.' }) },
 };
-/** Of the statuses that time can cure. */
+/** Headers of refusals after which the same request can succeed later. */
 const LATER_HEADERS: HeaderSchemas = {
   'Retry-After': SOME_NUMBER.meta({ description: 'When the request can succeed, in whole seconds.' }),
   'Retry-After-Ms': SOME_NUMBER.meta({ description: 'When the request can succeed, in milliseconds.' }),
@@ -66,7 +66,7 @@ export class ResponseWriter {
     return responses;
   }
 
-  /** What the routes have in common. */
+  /** The components that the routes refer to. */
   components(): DocumentResponses {
     return { responses: Object.fromEntries(this.shared), headers: Object.fromEntries(this.headers) };
   }
@@ -100,7 +100,7 @@ export class ResponseWriter {
     };
   }
 
-  /** A component where no other route has it differently, else it stands at the route. */
+  /** The refusal as a component; it is described at the route where the component of its name is another one. */
   private refusal(route: DescribedRoute, status: number, kinds: readonly RefusalKind[]): Json {
     const relayed = isRelayed(route);
     const bodies = errorSchemasOf(route, kinds);
@@ -128,7 +128,7 @@ export class ResponseWriter {
     return { 'application/json': { schema: others.length === 0 ? first : { anyOf: [first, ...others] } } };
   }
 
-  /** A header that differs from the first one of its name stands with its answer. */
+  /** The headers as components; a header is described at its answer where the component of its name is another one. */
   private headersOf(headers: HeaderSchemas): Json {
     const own: Record<string, Json> = {};
     for (const [name, described] of Object.entries(headers)) {
@@ -143,14 +143,14 @@ export class ResponseWriter {
   }
 }
 
-/** Of whatever type the file is. */
+/** The bytes of a file, whatever its type is. */
 const BYTES = { '*/*': { schema: { type: 'string', format: 'binary' } } };
 
 const PAGE = Object.fromEntries(
   ['text/html', 'text/javascript', 'text/css', 'image/svg+xml'].map((type) => [type, { schema: { type: 'string' } }]),
 );
 
-/** An answer that describes the header by itself has its own. */
+/** An answer that describes this header itself has its own description. */
 function cachingOf({ isNeverCached }: DescribedRoute): HeaderSchemas {
   return isNeverCached === true ? NEVER_CACHED : {};
 }
@@ -164,7 +164,7 @@ function isRetriedLater(kind: RefusalKind): boolean {
   return retryable || status === TOO_MANY_REQUESTS;
 }
 
-/** A budget that is used up is not to be tried again by a client itself, and says when it begins anew. */
+/** The status of a used-up budget: a client should not retry by itself, but is told when the budget begins anew. */
 const TOO_MANY_REQUESTS = 429;
 
 function phraseOf(status: number): string {

@@ -22,7 +22,7 @@ const MAP_MAX = 200;
 const models = z.array(modelNameField).max(LIST_MAX).nullable();
 const ids = z.array(idField).max(LIST_MAX).nullable();
 
-/** As part of a header it has no space and no control character. */
+/** A secret is sent in a header, so it has no space and no control character. */
 export const secretField = z
   .string()
   .regex(/^[\x21-\x7e]{1,4096}$/, 'must be visible ASCII characters without spaces')

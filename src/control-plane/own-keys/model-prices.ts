@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { priceSchema } from '../../domain/configuration/schema/price-schema.ts';
 import type { OwnModelPrice } from '../../domain/own-keys/own-model-price.ts';
-import { answerOf, shownOrRefused } from '../answers.ts';
+import { answerOf, removedAnswer, shownOrRefused } from '../answers.ts';
 import { shownPrice } from '../catalog/catalog-fields.ts';
 import { ACTIVE, actorOf, idOf } from '../identity/tenancy.ts';
 import { type Operation, operation } from '../operation.ts';
@@ -59,7 +59,7 @@ export function removeModelPrice(store: OwnKeysStore): Operation {
   return operation({
     id: 'removeModelPrice',
     summary: 'Removes a price of the organization’s own; requests on own keys are rated by the catalog’s then.',
-    answer: answerOf(z.object({ removed: z.literal(true) })),
+    answer: removedAnswer,
     run: async (input) => {
       const price = { organizationId: ACTIVE.organizationId(input), model: idOf(input.ids, 'modelName') };
       return shownOrRefused(await store.removePrice(actorOf(input.principal), price), (done) => done);

@@ -30,7 +30,7 @@ export interface ExplainParams extends OfOrganization {
   readonly model: string;
   readonly api: ApiName;
   readonly caller: KeyCaller;
-  /** Public ids of what whoever asks may see; null: every model. */
+  /** Public ids of the models that the caller may see; null: every model. */
   readonly allowedModels: ReadonlySet<string> | null;
 }
 
@@ -55,11 +55,14 @@ export interface OwnKeysStore {
     reference: OwnKeyReference,
     found: { readonly verdict: KeyVerdict; readonly generation: number },
   ): Answer<OwnKey>;
-  /** What the rules of egress say of the address as it is written, to go on from "it"; null: nothing. */
+  /**
+   * Why the egress rules forbid the address, as the rest of a sentence that begins with "it"; null: nothing forbids it
+   * that can be seen without calling.
+   */
   addressProblem(own: OwnProvider): string | null;
   /** Asks the provider; null: it does not answer. */
   verify(own: OwnProvider, secret: string): Promise<KeyVerdict | null>;
-  /** All of them, in the order in which they are tried. */
+  /** All keys, in the order in which they are tried. */
   getOrder(organizationId: string): Promise<readonly OwnKey[]>;
   setOrder(actor: Actor, organizationId: string, order: KeyOrder): Answer<readonly OwnKey[]>;
   explain(params: ExplainParams): Answer<ExplainedKeyUse>;

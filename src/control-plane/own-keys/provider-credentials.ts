@@ -1,4 +1,4 @@
-// An organization's own provider keys, for its administrators. A new secret is shown to its provider before it is
+// An organization's own provider keys, for its administrators. A new secret is tried at its provider before it is
 // stored, unless the request says otherwise.
 
 import { z } from 'zod';
@@ -16,7 +16,7 @@ import { unratedInMap } from '../../domain/own-keys/own-deployment.ts';
 import type { KeyAddress, OwnKey } from '../../domain/own-keys/own-key.ts';
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import { isRefused } from '../../domain/refusals/refused.ts';
-import { answerOf, pageOf, pageOrRefused, shownOrRefused } from '../answers.ts';
+import { answerOf, pageOf, pageOrRefused, removedAnswer, shownOrRefused } from '../answers.ts';
 import { pageQuery } from '../identity/fields.ts';
 import { ACTIVE, actorOf, idOf } from '../identity/tenancy.ts';
 import { type Operation, type OperationSubject, operation } from '../operation.ts';
@@ -135,7 +135,10 @@ async function allowedProvider(
   return reason === null ? { found, fee: settings.fee } : refuseField({ field: 'base_url', reason });
 }
 
-/** A fee that is a share of a price needs one: of the model that is named at the provider, whatever it is named for. */
+/**
+ * A fee that is a share of a price needs a price: that of the model that is named at the provider, for whatever public
+ * id.
+ */
 function refuseUnrated(
   store: OwnKeysStore,
   fee: ByokFee | null,
@@ -187,7 +190,7 @@ async function refuseChangedMap(
   modelMap: OwnKey['modelMap'],
 ): Promise<Refusal | null> {
   const [key, settings] = [await store.getKey(reference), await store.getSettings(reference.organizationId)];
-  // What is not there the change itself finds.
+  // The change itself finds out that a key or an organization does not exist.
   return isRefused(key) || isRefused(settings)
     ? null
     : refuseUnrated(store, settings.fee, { kind: key.kind, modelMap });
@@ -209,7 +212,7 @@ export function removeProviderCredential(store: OwnKeysStore): Operation {
   return operation({
     id: 'removeProviderCredential',
     summary: 'Removes an own provider key and erases its secret; its name stays for the records of its requests.',
-    answer: answerOf(z.object({ removed: z.literal(true) })),
+    answer: removedAnswer,
     run: async (input) =>
       shownOrRefused(await store.removeKey(actorOf(input.principal), referenceOf(input)), (done) => done),
   });

@@ -70,7 +70,7 @@ export class ReportForwarder {
     this.limits = { ...LIMITS, ...options.limits };
   }
 
-  /** Answers the exchange by itself. */
+  /** Answers the exchange with the report, or refuses it. */
   forward(exchange: Exchange, delegation: ReportDelegation): void {
     if (exchange.closed) return;
     const { delegationKey, clock } = this.options;

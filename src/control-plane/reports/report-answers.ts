@@ -27,7 +27,7 @@ const ownerFields = Object.fromEntries(
     [owner, z.string().nullable()],
   ]),
 );
-/** Present: what `group_by` asks for. */
+/** The fields that `group_by` asks for are present. */
 const groupKey = z.object({ model: z.string(), ...ownerFields }).partial().shape;
 
 export const usageAnswer = z.object({

@@ -86,8 +86,9 @@ export const ORGANIZATION_FOR_MEMBERS: ReportAudience = {
   audience: 'member',
   suffix: 'OfActiveOrganization',
   of: 'of the active organization',
-  // Sums of the organization are every member's. Those of one person or key are that person's and the administrators',
-  // and an own provider key may be for one person alone. A tag is what a project's spend is told apart by.
+  // Every member may see sums of the organization. Sums of one person or key are for that person and the
+  // administrators; an own provider key may be for one person alone, too. Sums of a tag are open, since a tag tells
+  // projects apart.
   scope: (principal, ids, query) => {
     const isOpen = principal.permissions.includes('org.admin') || !namesOne(query);
     return (isOpen ? activeOrganization : MINE.scope)(principal, ids, query);
@@ -96,7 +97,7 @@ export const ORGANIZATION_FOR_MEMBERS: ReportAudience = {
 
 const NAMING_ONE = ['user_id', 'api_key_id', 'credential_id'];
 
-/** As jobs reads it, of what may be one person or key. */
+/** Whether the query names one person or key; it is read as jobs reads it. */
 function namesOne(query: string): boolean {
   const fields = new URLSearchParams(query);
   return NAMING_ONE.some((name) => fields.has(name));

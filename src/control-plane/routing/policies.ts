@@ -10,9 +10,9 @@ import type {
   PolicyVersion,
   StoredPolicy,
 } from '../../domain/routing/stored-policy.ts';
-import { answerOf, shownOrRefused } from '../answers.ts';
+import { answerOf, removedAnswer, shownOrRefused } from '../answers.ts';
 import type { CatalogStore } from '../catalog/catalog-store.ts';
-import { basedOnQuery, removedAnswer } from '../catalog/providers.ts';
+import { basedOnQuery } from '../catalog/providers.ts';
 import { showMoment, shownMoment } from '../identity/fields.ts';
 import { actorOf, idOf } from '../identity/tenancy.ts';
 import { type Operation, operation } from '../operation.ts';

@@ -1,4 +1,4 @@
-// What a draft of a routing policy would have made of the requests that were routed of late. Nothing is asked, sent or
+// Tells what a draft of a routing policy would have decided for recently routed requests. Nothing is asked, sent or
 // changed (spec 4.11).
 
 import { z } from 'zod';
@@ -14,7 +14,7 @@ import { type Operation, operation } from '../operation.ts';
 
 const DAYS_MAX = 31;
 const DAYS_DEFAULT = 7;
-/** A gateway, which serves requests beside it, replays no more at once; the command has no such limit. */
+/** The limit in a gateway, which serves requests at the same time; the command has no such limit. */
 const EXECUTIONS_MAX = 20_000;
 
 export interface ReplayParams {
@@ -23,7 +23,7 @@ export interface ReplayParams {
   /** null: of all organizations. */
   readonly organizationId: string | null;
   readonly days: number;
-  /** Only so many of the last ones, routed or not, are looked at. */
+  /** Only so many of the last executions, routed or not, are looked at. */
   readonly executionsMax: number;
 }
 

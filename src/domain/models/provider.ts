@@ -21,7 +21,7 @@ export interface Provider {
    * containers). Absent: none may, since nobody knows which organization owns them.
    */
   readonly storedObjects?: 'shared';
-  /** The timeouts that the operator has set; src/upstream/origin.ts has the defaults of the others. */
+  /** The timeouts that the operator has set; src/upstream/connection-limits.ts has the defaults of the others. */
   readonly timeouts?: ProviderTimeouts;
   /** Absent: requests to it are the usual ones. */
   readonly requests?: RequestSettings;

@@ -52,11 +52,11 @@ export function planAnswer({ directives, limit, thinkingTokens, toolCalls }: Ans
 
 export interface AnswerPiece {
   readonly text: string;
-  /** False for what `bytes=` and `invalid_utf8` add, which is not a token. */
+  /** False for pieces that `bytes=` and `invalid_utf8` add, which are not tokens. */
   readonly counted: boolean;
 }
 
-/** Yields the tokens of a part, then what directives add to a text. */
+/** Yields the tokens of a part, then the pieces that directives add to a text. */
 export function* answerPieces(part: AnswerPart, seed: number, directives: Directives): Generator<AnswerPiece> {
   if (part.kind === 'tool_call') {
     for (const text of argumentPieces(part.call.input).slice(0, part.tokens)) yield { text, counted: true };

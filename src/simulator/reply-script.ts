@@ -2,7 +2,7 @@
 // them are sent, when, and how the reply ends is the same for all and decided here.
 
 import type { CallPlan, CallRequest, CallTally, ReplyHeaders } from './apis/api.ts';
-import { dressedText } from './dressed-text.ts';
+import { rewrittenText } from './document-rewrite.ts';
 import type { ReplySocket } from './reply-socket.ts';
 
 /** A placeholder in a reply's text for bytes that are not UTF-8. */
@@ -64,7 +64,7 @@ async function sendWhole({ request, script, reply, headers }: Sending): Promise<
   const { directives } = request;
   await reply.pause((directives.delayMs ?? request.defaultDelayMs) * script.pauses);
   if (reply.closed) return false;
-  const body = toBytes(dressedText(script.whole(), request.dress));
+  const body = toBytes(rewrittenText(script.whole(), request.rewriteDocument));
   reply.start(200, { ...headers, 'content-type': 'application/json', 'content-length': body.length });
   const { cutAfter, resetAfter, stallAfter } = directives;
   const breakAfter =
@@ -82,13 +82,13 @@ async function sendWhole({ request, script, reply, headers }: Sending): Promise<
 
 async function sendStream(sending: Sending, stream: StreamScript): Promise<boolean> {
   const { request, script, reply, headers } = sending;
-  const { dress, streamOpening } = request;
+  const { rewriteDocument, streamOpening } = request;
   reply.start(200, { ...headers, 'content-type': 'text/event-stream; charset=utf-8' });
   if (streamOpening !== undefined) await reply.write(streamOpening);
-  for (const piece of stream.opening()) await reply.write(toBytes(dressedText(piece, dress)));
+  for (const piece of stream.opening()) await reply.write(toBytes(rewrittenText(piece, rewriteDocument)));
   if (!(await sendRounds(sending, stream))) return false;
   Object.assign(script.tally, script.generated);
-  for (const piece of stream.closing()) await reply.write(toBytes(dressedText(piece, dress)));
+  for (const piece of stream.closing()) await reply.write(toBytes(rewrittenText(piece, rewriteDocument)));
   return reply.end();
 }
 
@@ -104,7 +104,7 @@ async function sendRounds({ request, script, reply }: Sending, stream: StreamScr
     if (usage === true) script.tally.usageSent = true;
     for (const plain of pieces) {
       if (reply.closed) return false;
-      const piece = dressedText(plain, request.dress);
+      const piece = rewrittenText(plain, request.rewriteDocument);
       if (counted && count === request.directives.cutMidEvent) {
         const bytes = toBytes(piece);
         await reply.write(bytes.subarray(0, bytes.length >> 1));

@@ -1,4 +1,4 @@
-// The table of routes of the simulated provider, and what each answers.
+// The table of routes of the simulated provider, with what each answers.
 
 import type { Api } from './apis/api.ts';
 import { chatCompletions } from './apis/chat-completions.ts';
@@ -13,9 +13,9 @@ import { systemone } from './apis/systemone.ts';
 
 interface Route {
   readonly method: string;
-  /** What stands for `:id` is a parameter. */
+  /** `:id` stands for a parameter. */
   readonly path: string;
-  /** Of such paths; its first group is the parameter. */
+  /** Matches such paths; its first group is the parameter. */
   readonly pattern: RegExp;
   readonly api: Api;
 }

@@ -24,7 +24,7 @@ import { addressOf, keyFor, refusalOf, shapedApi } from './shapes/shaped-call.ts
 
 const BODY_BYTES_MAX = 64 * 1024 * 1024;
 const CONNECTIONS_MAX = 20_000;
-/** The second is OpenRouter's, which proves a key. */
+/** Paths that answer with the list of models. Clients of OpenRouter test a key at the second. */
 const LISTINGS = ['/v1/models', '/v1/key'];
 /** How many different requests are counted for `times=`; the oldest is forgotten first. */
 const REMEMBERED_REQUESTS_MAX = 10_000;
@@ -35,7 +35,7 @@ export interface SimulatorOptions {
   readonly log: CallLog;
   /** The pause between tokens if the request does not set one. */
   readonly delayMs: number;
-  /** The shape that all calls are for (shapes/shapes.ts); absent: by host and path. */
+  /** The shape (shapes/shapes.ts) for all calls; absent: host and path decide. */
   readonly as?: string | undefined;
 }
 

@@ -7,7 +7,7 @@ import { after, before, describe, test } from 'node:test';
 import { PRESET_NAMES, PRESETS, type Preset, type PresetName } from '../../src/domain/configuration/presets.ts';
 import type { ApiName } from '../../src/domain/models/apis.ts';
 import type { CallEnd } from '../../src/simulator/call-log.ts';
-import { nanoUsdOf } from '../../src/simulator/shapes/dress.ts';
+import { nanoUsdOf } from '../../src/simulator/shapes/document-rewrites.ts';
 import { SHAPES } from '../../src/simulator/shapes/shapes.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { type HttpAnswer, httpCall } from '../support/http-call.ts';

@@ -3,7 +3,7 @@
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Directives } from '../directives.ts';
-import type { Dress } from '../dressed-text.ts';
+import type { RewriteDocument } from '../document-rewrite.ts';
 import type { Json } from '../json-fields.ts';
 import type { ReplySocket } from '../reply-socket.ts';
 
@@ -30,8 +30,8 @@ export interface CallRequest extends CallBody {
   readonly directives: Directives;
   /** The pause between tokens if the request does not set one. */
   readonly defaultDelayMs: number;
-  /** Of the reply's documents; absent: they are as the API writes them. */
-  readonly dress?: Dress | undefined;
+  /** Rewrites the reply's documents for a double; absent: they stay as the API writes them. */
+  readonly rewriteDocument?: RewriteDocument | undefined;
   /** Written before a stream's first event. */
   readonly streamOpening?: string | undefined;
 }
@@ -84,9 +84,9 @@ export type Planned =
   | { readonly ok: true; readonly plan: CallPlan }
   | { readonly ok: false; readonly error: ProviderError };
 
-/** The shortest exchange that is a good one, for those who call every API. */
+/** The shortest successful exchange, for tests that call every API. */
 export interface ApiExample {
-  /** But for the model; the text is what somebody says. */
+  /** The request without its model; `text` is what the user says. */
   readonly request: (text: string) => Json;
   readonly reply: Json;
 }
@@ -107,6 +107,6 @@ export interface Api {
   readText(call: CallBody): string;
   plan(request: CallRequest): Planned;
   renderError(error: ProviderError, requestId: string): string;
-  /** Absent: it is about what another API has made. */
+  /** Absent: the API works on objects that another API has made. */
   readonly example?: ApiExample;
 }

@@ -78,7 +78,7 @@ function letters(
 
 function yesOrNo(id: string, state: string, settings: ReadonlyMap<string, string>): Alternative[] {
   const { noul = 0 } = judge(id, { type: 'noul' }, state, settings) as { noul?: number };
-  // Models write it mostly with a capital letter.
+  // Models mostly write the answer with a capital letter.
   return [
     { token: 'Yes', probability: noul * 0.9 },
     { token: 'yes', probability: noul * 0.1 },

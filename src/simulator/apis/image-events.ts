@@ -70,7 +70,7 @@ export class ImageScript implements ReplyScript, StreamScript {
 
   *opening(): Generator<string> {}
 
-  /** For each image its partial images, then the image itself. */
+  /** Yields each image: first its partial images, then the image itself. */
   *rounds(): Generator<Round> {
     const { images, json } = this.plan;
     const partials =
@@ -84,7 +84,7 @@ export class ImageScript implements ReplyScript, StreamScript {
           counted: false,
         };
       }
-      // The last image has the usage of all of them.
+      // The last image reports the usage of all of them.
       const usage = image === images - 1 ? this.usageField() : {};
       yield {
         pieces: [this.event('completed', { b64_json: this.image(image), ...usage })],

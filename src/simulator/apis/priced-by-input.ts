@@ -1,5 +1,5 @@
-// The APIs that answer one JSON document and are priced by what their input has. A row says what differs: the path,
-// what is wrong with a request, the tokens of its input and what is answered.
+// The APIs that answer with one JSON document and are priced by their input. A row says what differs: the path, which
+// requests are refused, the input tokens and the answer.
 
 import { UNSCOPED } from '../directives.ts';
 import { seedFrom } from '../generated-text.ts';
@@ -10,20 +10,20 @@ import { type Api, type ApiExample, type CallRequest, emptyTally, type Planned }
 import { invalid, modelError, NOT_JSON, OPENAI_UNAUTHENTICATED, renderOpenaiError } from './openai-errors.ts';
 
 interface InputApi {
-  /** In the log and as a scope of directives. */
+  /** The API's name in the log, and its scope of directives. */
   readonly name: string;
   readonly path: string;
   readonly idPrefix: string;
-  /** Where the input stands: directives are read there. */
+  /** Returns the input of the request, which is searched for directives. */
   readonly inputOf: (request: Json) => unknown;
-  /** Or why it is refused. */
+  /** Reads the request, or returns why it is refused. */
   readonly read: (request: Json) => InputReply | (Planned & { readonly ok: false });
   readonly example: ApiExample;
 }
 
 interface InputReply {
   readonly tokens: number;
-  /** The document but for its usage; called when it is due. */
+  /** Returns the document without its usage; called when the reply is due. */
   readonly document: () => Json;
 }
 
@@ -116,7 +116,10 @@ function embed(request: Json): ReturnType<InputApi['read']> {
 
 type Input = string | readonly number[];
 
-/** `input` is a text, a list of texts, the tokens of one text, or a list of such lists; null: it is none of these. */
+/**
+ * The inputs of a text, a list of texts, the tokens of one text, or a list of such lists; null: `input` is none of
+ * these.
+ */
 function inputsOf(input: unknown): readonly Input[] | null {
   if (typeof input === 'string') return input === '' ? null : [input];
   if (!Array.isArray(input)) return null;

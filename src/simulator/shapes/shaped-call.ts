@@ -1,5 +1,5 @@
-// Which shape a call is for, by its host or by `/as/NAME` before its path; what usual call it stands for; and the API
-// in that shape.
+// Finds the shape that a call is for, by its host or by `/as/NAME` before its path, and the usual call that it stands
+// for; adapts the API to that shape.
 
 import type { IncomingMessage } from 'node:http';
 import type { Api, CallRequest } from '../apis/api.ts';
@@ -8,9 +8,9 @@ import type { ProviderShape } from './shape.ts';
 import { SHAPES } from './shapes.ts';
 
 export interface AddressedCall {
-  /** null: that of the simulated provider itself. */
+  /** null: the call is for the simulated provider itself. */
   readonly shape: ProviderShape | null;
-  /** The usual path that it stands for, from /v1 on; empty: none. */
+  /** The usual path that the call stands for, from /v1 on; empty: none. */
   readonly path: string;
   /** The model that the path names. */
   readonly model: string | null;
@@ -18,7 +18,7 @@ export interface AddressedCall {
 
 const AS = /^\/as\/([a-z-]+)(\/.*)$/;
 
-/** `as`: the name of the shape that all calls are for; null: none. */
+/** `as`: the name of the shape for all calls; null: none. */
 export function addressOf(request: IncomingMessage, as: string | null): AddressedCall {
   const [whole = '', search = ''] = (request.url ?? '').split('?', 2);
   const [, named = null, behind = whole] = AS.exec(whole) ?? [];
@@ -33,7 +33,7 @@ export function addressOf(request: IncomingMessage, as: string | null): Addresse
   return { shape: shapes[0] ?? null, path: '', model: null };
 }
 
-/** Of one host are several: they have different paths. */
+/** Several shapes may have one host: their paths differ. */
 function shapesFor(name: string | null, host: string): readonly ProviderShape[] {
   if (name !== null) return SHAPES[name] === undefined ? [] : [SHAPES[name]];
   return Object.entries(SHAPES)
@@ -70,7 +70,7 @@ function hasParameters({ query = {} }: ProviderShape, found: URLSearchParams): b
   });
 }
 
-/** The key in the header where this provider wants it; null: it is not there. */
+/** The key in the header that this provider requires; null: the header is missing. */
 export function keyFor({ auth }: ProviderShape, { headers }: IncomingMessage): string | null {
   if (auth === null) return 'nobody';
   if (auth === 'bearer') return /^Bearer (\S+)$/.exec(headers.authorization ?? '')?.[1] ?? null;
@@ -78,7 +78,7 @@ export function keyFor({ auth }: ProviderShape, { headers }: IncomingMessage): s
   return typeof key === 'string' && key !== '' ? key : null;
 }
 
-/** `refused-N-...` is a key that the provider refuses, in the Nth way that it has. */
+/** A key `refused-N-...` is refused in the provider's Nth way. */
 const REFUSED = /^refused-(\d)-/;
 
 export interface RenderedRefusal {
@@ -95,9 +95,9 @@ export function refusalOf({ refusals }: ProviderShape, key: string | null): Rend
   return { status: refusal.status, body: typeof body === 'string' ? body : JSON.stringify(body) };
 }
 
-/** The API as a provider of this shape has it. */
+/** Returns the API as a provider of this shape has it. */
 export function shapedApi(api: Api, shape: ProviderShape, model: string | null): Api {
-  const { error, dress = {} } = shape;
+  const { error, rewrites = {} } = shape;
   const isOpenai = api.family === 'openai';
   return {
     ...api,
@@ -106,13 +106,13 @@ export function shapedApi(api: Api, shape: ProviderShape, model: string | null):
     plan: (request) =>
       api.plan({
         ...asUsual(request, shape, model),
-        ...(dress[api.name] === undefined ? {} : { dress: dress[api.name] }),
+        ...(rewrites[api.name] === undefined ? {} : { rewriteDocument: rewrites[api.name] }),
         ...(shape.streamOpening === undefined ? {} : { streamOpening: shape.streamOpening }),
       }),
   };
 }
 
-/** The call as the imitated API would have got it. */
+/** Returns the call as the imitated API would have received it. */
 function asUsual(request: CallRequest, shape: ProviderShape, model: string | null): CallRequest {
   const { json, headers } = request;
   if (json === null) return request;

@@ -1,4 +1,4 @@
-// The table of shapes: what each known provider differs in from the API that it imitates.
+// The table of shapes: how each known provider differs from the API that it imitates.
 
 import {
   azureChat,
@@ -20,7 +20,7 @@ import {
   xaiChat,
   xaiImages,
   xaiResponses,
-} from './dress.ts';
+} from './document-rewrites.ts';
 import {
   anthropicRefusals,
   awsError,
@@ -48,13 +48,13 @@ const OPENAI_APIS = [CHAT, 'responses', 'images', 'embeddings', 'models'];
 const API_VERSION = { 'api-version': /^\d{4}-\d{2}-\d{2}(-preview)?$/ };
 const VERTEX_PATH = '/v1/projects/{any}/locations/{any}';
 
-function local(chat: ProviderShape['dress'], error?: ProviderShape['error']): ProviderShape {
+function local(chat: ProviderShape['rewrites'], error?: ProviderShape['error']): ProviderShape {
   return {
     hosts: null,
     auth: null,
     below: { '/v1': [CHAT, 'responses', 'messages', 'embeddings', 'models'] },
     refusals: [],
-    ...(chat === undefined ? {} : { dress: chat }),
+    ...(chat === undefined ? {} : { rewrites: chat }),
     ...(error === undefined ? {} : { error }),
   };
 }
@@ -85,7 +85,7 @@ export const SHAPES: Readonly<Record<string, ProviderShape>> = {
     query: API_VERSION,
     refusals: azureRefusals,
     error: azureError,
-    dress: { chat_completions: azureChat },
+    rewrites: { chat_completions: azureChat },
   },
   azure: {
     hosts: /^[a-z0-9-]+\.openai\.azure\.com$/,
@@ -93,14 +93,14 @@ export const SHAPES: Readonly<Record<string, ProviderShape>> = {
     below: { '/openai/v1': OPENAI_APIS },
     refusals: azureRefusals,
     error: azureError,
-    dress: { chat_completions: azureChat },
+    rewrites: { chat_completions: azureChat },
   },
   'azure-anthropic': {
     hosts: /^[a-z0-9-]+\.services\.ai\.azure\.com$/,
     auth: 'x-api-key',
     below: { '/anthropic/v1': ['messages', 'models'] },
     refusals: [azureRefusals[0] ?? openaiRefusal, ...anthropicRefusals],
-    dress: { messages: placelessMessages },
+    rewrites: { messages: placelessMessages },
   },
   gemini: {
     hosts: /^generativelanguage\.googleapis\.com$/,
@@ -108,7 +108,7 @@ export const SHAPES: Readonly<Record<string, ProviderShape>> = {
     below: { '/v1beta/openai': [CHAT, 'images', 'embeddings', 'models'] },
     refusals: geminiRefusals,
     error: googleErrors,
-    dress: { chat_completions: geminiChat },
+    rewrites: { chat_completions: geminiChat },
     tellsUsageUnasked: true,
   },
   vertex: {
@@ -118,7 +118,7 @@ export const SHAPES: Readonly<Record<string, ProviderShape>> = {
     templates: { [`${VERTEX_PATH}/endpoints/openapi/chat/completions`]: '/v1/chat/completions' },
     refusals: vertexRefusals,
     error: googleErrors,
-    dress: { chat_completions: vertexChat },
+    rewrites: { chat_completions: vertexChat },
     tellsUsageUnasked: true,
   },
   'vertex-anthropic': {
@@ -132,7 +132,7 @@ export const SHAPES: Readonly<Record<string, ProviderShape>> = {
     },
     refusals: vertexRefusals,
     versionInBody: true,
-    dress: { messages: placelessMessages },
+    rewrites: { messages: placelessMessages },
   },
   bedrock: {
     hosts: /^bedrock-runtime\.[a-z0-9-]+\.amazonaws\.com$/,
@@ -140,14 +140,14 @@ export const SHAPES: Readonly<Record<string, ProviderShape>> = {
     below: { '/openai/v1': [CHAT, 'responses', 'models'], '/anthropic/v1': ['messages'] },
     refusals: awsRefusals,
     error: awsError,
-    dress: { chat_completions: plainUsage, messages: placelessMessages },
+    rewrites: { chat_completions: plainUsage, messages: placelessMessages },
   },
   'bedrock-mantle': {
     hosts: /^bedrock-mantle\.[a-z0-9-]+\.api\.aws$/,
     auth: 'bearer',
     below: { '/v1': [CHAT, 'responses', 'models'], '/anthropic/v1': ['messages'] },
     refusals: [openaiRefusal, ...awsRefusals],
-    dress: { messages: placelessMessages },
+    rewrites: { messages: placelessMessages },
   },
   openrouter: {
     hosts: /^openrouter\.ai$/,
@@ -155,7 +155,7 @@ export const SHAPES: Readonly<Record<string, ProviderShape>> = {
     below: { '/api/v1': [CHAT, 'responses', 'messages', 'systemone', 'models', 'key'] },
     refusals: openrouterRefusals,
     error: numberedError,
-    dress: { chat_completions: openrouterChat },
+    rewrites: { chat_completions: openrouterChat },
     streamOpening: ': OPENROUTER PROCESSING\n\n',
     tellsUsageUnasked: true,
   },
@@ -165,7 +165,7 @@ export const SHAPES: Readonly<Record<string, ProviderShape>> = {
     below: { '/v1': [CHAT, 'embeddings', 'models'] },
     refusals: [refusal(401, { detail: 'Invalid API Key' })],
     error: mistralError,
-    dress: { chat_completions: mistralChat, embeddings: mistralEmbeddings },
+    rewrites: { chat_completions: mistralChat, embeddings: mistralEmbeddings },
     tellsUsageUnasked: true,
   },
   groq: {
@@ -177,7 +177,7 @@ export const SHAPES: Readonly<Record<string, ProviderShape>> = {
         error: { message: 'Invalid API Key', type: 'invalid_request_error', code: 'invalid_api_key' },
       }),
     ],
-    dress: { chat_completions: groqChat },
+    rewrites: { chat_completions: groqChat },
     tellsUsageUnasked: true,
   },
   xai: {
@@ -186,7 +186,7 @@ export const SHAPES: Readonly<Record<string, ProviderShape>> = {
     below: { '/v1': [CHAT, 'responses', 'images', 'models'] },
     refusals: xaiRefusals,
     error: xaiError,
-    dress: {
+    rewrites: {
       chat_completions: xaiChat,
       responses: xaiResponses,
       image_generations: xaiImages,
@@ -198,14 +198,14 @@ export const SHAPES: Readonly<Record<string, ProviderShape>> = {
     auth: 'bearer',
     below: { '/v1': [CHAT, 'models'], '/anthropic/v1': ['messages'] },
     refusals: deepseekRefusals,
-    dress: { chat_completions: deepseekChat, messages: placelessMessages },
+    rewrites: { chat_completions: deepseekChat, messages: placelessMessages },
   },
   together: {
     hosts: /^api\.together\.ai$/,
     auth: 'bearer',
     below: { '/v1': [CHAT, 'images', 'embeddings', 'models'] },
     refusals: [openaiRefusal],
-    dress: { chat_completions: plainUsage },
+    rewrites: { chat_completions: plainUsage },
     tellsUsageUnasked: true,
   },
   fireworks: {
@@ -213,7 +213,7 @@ export const SHAPES: Readonly<Record<string, ProviderShape>> = {
     auth: 'bearer',
     below: { '/inference/v1': [CHAT, 'messages', 'models'] },
     refusals: [fireworksRefusal, refusal(401, { error: 'unauthorized' })],
-    dress: { chat_completions: cachedUsage, messages: placelessMessages },
+    rewrites: { chat_completions: cachedUsage, messages: placelessMessages },
     tellsUsageUnasked: true,
   },
   cerebras: {
@@ -229,7 +229,7 @@ export const SHAPES: Readonly<Record<string, ProviderShape>> = {
       }),
     ],
     error: flatError,
-    dress: { chat_completions: cerebrasChat },
+    rewrites: { chat_completions: cerebrasChat },
     tellsUsageUnasked: true,
   },
   cohere: {
@@ -238,17 +238,17 @@ export const SHAPES: Readonly<Record<string, ProviderShape>> = {
     below: { '/compatibility/v1': [CHAT, 'embeddings', 'models'] },
     refusals: [refusal(401, { id: 'sim', message: 'invalid api token' })],
     error: awsError,
-    dress: { chat_completions: plainUsage },
+    rewrites: { chat_completions: plainUsage },
     tellsUsageUnasked: true,
   },
   perplexity: {
     hosts: /^api\.perplexity\.ai$/,
     auth: 'bearer',
     below: { '': [CHAT], '/v1': ['models', 'responses'], '/router/v1': ['messages'] },
-    // A web server in front of the API answers for it.
+    // A web server in front of the API sends this answer.
     refusals: [refusal(401, '<html>\r\n<head><title>401 Authorization Required</title></head>\r\n</html>\r\n')],
     error: numberedError,
-    dress: { chat_completions: perplexityChat, responses: perplexityResponses, messages: placelessMessages },
+    rewrites: { chat_completions: perplexityChat, responses: perplexityResponses, messages: placelessMessages },
     tellsUsageUnasked: true,
   },
   ollama: local({ chat_completions: plainUsage, messages: placelessMessages }),

@@ -1,7 +1,7 @@
-// How providers write the documents that others imitate: usage objects as recorded or documented, and what stands
-// beside them.
+// Rewrites documents as the providers that imitate an API write them: usage objects as recorded or documented, and the
+// members beside them.
 
-import type { Dress } from '../dressed-text.ts';
+import type { RewriteDocument } from '../document-rewrite.ts';
 import { isObject, type Json, objectsIn } from '../json-fields.ts';
 
 interface Counts {
@@ -26,30 +26,33 @@ function countsOf(usage: Json): Counts {
   };
 }
 
-/** What the doubles that report a cost say: half a dollar and two dollars for a million tokens. In billionths. */
+/**
+ * The cost that doubles report: half a dollar for a million prompt tokens, two dollars for a million completion tokens.
+ * In billionths of a dollar.
+ */
 export function nanoUsdOf({ prompt, completion }: Pick<Counts, 'prompt' | 'completion'>): number {
   return prompt * 500 + completion * 2_000;
 }
 
-/** Writes the usage anew, and leaves out `usage: null`. */
-function usageAs(write: (counts: Counts) => Json): Dress {
+/** Replaces the usage, and leaves out `usage: null`. */
+function usageAs(write: (counts: Counts) => Json): RewriteDocument {
   return (document) => {
     const { usage, ...rest } = document;
     return isObject(usage) ? { ...rest, usage: write(countsOf(usage)) } : rest;
   };
 }
 
-function both(first: Dress, second: Dress): Dress {
+function both(first: RewriteDocument, second: RewriteDocument): RewriteDocument {
   return (document) => second(first(document));
 }
 
 /** A reply of the Responses API; in a stream it is part of an event. */
-function inResponse(dress: Dress): Dress {
+function inResponse(rewrites: RewriteDocument): RewriteDocument {
   return (document) =>
-    isObject(document.response) ? { ...document, response: dress(document.response) } : dress(document);
+    isObject(document.response) ? { ...document, response: rewrites(document.response) } : rewrites(document);
 }
 
-function eachChoice(more: Json): Dress {
+function eachChoice(more: Json): RewriteDocument {
   return (document) => ({
     ...document,
     choices: objectsIn(document.choices).map((choice) => ({ ...choice, ...more })),
@@ -66,12 +69,12 @@ const cachedDetails = ({ cached }: Counts): Json => ({ prompt_tokens_details: { 
 export const plainUsage = usageAs(three);
 
 const FILTERED = { hate: { filtered: false, severity: 'safe' }, violence: { filtered: false, severity: 'safe' } };
-export const azureChat: Dress = both(eachChoice({ content_filter_results: FILTERED }), (document) => ({
+export const azureChat: RewriteDocument = both(eachChoice({ content_filter_results: FILTERED }), (document) => ({
   ...document,
   prompt_filter_results: [{ prompt_index: 0, content_filter_results: FILTERED }],
 }));
 
-/** Thoughts are in the total alone. */
+/** Only the total includes thoughts. */
 export const geminiChat = usageAs(({ prompt, completion, reasoning, total }) => ({
   completion_tokens: completion - reasoning,
   prompt_tokens: prompt,
@@ -108,7 +111,7 @@ export const openrouterChat = both(
 );
 
 /** The usage stands before the choices. */
-export const mistralChat: Dress = (document) => {
+export const mistralChat: RewriteDocument = (document) => {
   const { usage, choices, system_fingerprint: _, service_tier: __, ...rest } = document;
   if (!isObject(usage)) return { ...rest, choices };
   const counts = countsOf(usage);
@@ -123,7 +126,7 @@ export const mistralChat: Dress = (document) => {
   return { ...rest, usage: written, choices };
 };
 
-export const mistralEmbeddings: Dress = (document) => ({ id: 'embd-sim', ...document });
+export const mistralEmbeddings: RewriteDocument = (document) => ({ id: 'embd-sim', ...document });
 
 const groqUsage = (counts: Counts): Json => ({
   queue_time: 0.041876985,
@@ -137,7 +140,7 @@ const groqUsage = (counts: Counts): Json => ({
   completion_tokens_details: { reasoning_tokens: counts.reasoning },
 });
 /** In streams the usage is in an object of its own. */
-export const groqChat: Dress = (document) => {
+export const groqChat: RewriteDocument = (document) => {
   const { usage, object, service_tier: _, ...rest } = document;
   const written = isObject(usage) ? { usage: groqUsage(countsOf(usage)) } : {};
   return object === 'chat.completion'
@@ -186,7 +189,7 @@ const xaiResponse = usageAs((counts) => ({
   context_details: { input_tokens: counts.prompt, output_tokens: counts.completion },
 }));
 export const xaiResponses = inResponse(xaiResponse);
-export const xaiImages: Dress = (document) => ({ ...document, usage: { cost_in_usd_ticks: 200_000_000 } });
+export const xaiImages: RewriteDocument = (document) => ({ ...document, usage: { cost_in_usd_ticks: 200_000_000 } });
 
 export const deepseekChat = usageAs((counts) => ({
   ...three(counts),
@@ -208,7 +211,7 @@ export const llamacppChat = both(plainUsage, (document) => ({
 
 const CITATIONS = ['https://example.com/a'];
 /** Every chunk has a report; the last one counts. */
-export const perplexityChat: Dress = (document) => {
+export const perplexityChat: RewriteDocument = (document) => {
   const { usage, ...rest } = document;
   const counts = isObject(usage) ? countsOf(usage) : null;
   const found = { citations: CITATIONS, search_results: [] };
@@ -236,13 +239,13 @@ const perplexityResponse = usageAs((counts) => ({
 }));
 export const perplexityResponses = inResponse(perplexityResponse);
 
-/** Anthropic's usage as clouds and other vendors have it: without the place where it was served. */
+/** Anthropic's usage as clouds and other vendors report it: without the region that served it. */
 function withoutPlace(usage: unknown): unknown {
   if (!isObject(usage)) return usage;
   const { inference_geo: _, ...rest } = usage;
   return rest;
 }
-export const placelessMessages: Dress = (document) => {
+export const placelessMessages: RewriteDocument = (document) => {
   const { usage, message } = document;
   if (isObject(message)) return { ...document, message: { ...message, usage: withoutPlace(message.usage) } };
   return usage === undefined ? document : { ...document, usage: withoutPlace(usage) };

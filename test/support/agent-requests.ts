@@ -1,11 +1,11 @@
-// The requests of coding agents that were recorded beside the repository.
+// Loads the requests of coding agents that were recorded in the shared assets beside the repository.
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { sharedAssets } from './shared-assets.ts';
 
 export interface AgentRequest {
-  /** The recording's file. */
+  /** The file name of the recording. */
   readonly name: string;
   /** Path and query. */
   readonly url: string;
@@ -22,7 +22,7 @@ interface AgentFile extends AgentBody {
   readonly body?: AgentBody | null;
 }
 
-/** None where the recordings are not there. */
+/** Empty if the recordings are not there. */
 export function agentRequests(): AgentRequest[] {
   const folder = sharedAssets('agents');
   if (folder === null) return [];
@@ -30,7 +30,7 @@ export function agentRequests(): AgentRequest[] {
     .filter((name) => name.endsWith('.json'))
     .flatMap((name) => {
       const file = JSON.parse(readFileSync(join(folder, name), 'utf8')) as AgentFile;
-      // One file is the body alone, of a Messages request.
+      // One file contains only the body of a Messages request.
       const body = file.model === undefined ? file.body : file;
       return body === undefined || body === null ? [] : [{ name, url: file.url ?? '/v1/messages', body }];
     });

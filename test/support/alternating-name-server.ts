@@ -1,13 +1,13 @@
-// A name server on loopback whose answers are a script: for names that mean something else a moment later.
+// A name server on loopback that answers by a script, for names whose addresses change a moment later.
 
 import { createSocket, type Socket } from 'node:dgram';
 import { isIPv4 } from 'node:net';
 
-/** The addresses of one name, one list for each time it is asked for; the last list stays. */
+/** The addresses of each name, one list per question; the last list stays. */
 export type NameScript = Readonly<Record<string, readonly (readonly string[])[]>>;
 
 export interface NameServer {
-  /** As a resolver takes it. */
+  /** In the form that a resolver accepts. */
   readonly address: string;
   /** Every question, as `name type`. */
   readonly questions: readonly string[];
@@ -60,7 +60,7 @@ function readQuestion(message: Buffer): { name: string; type: number; end: numbe
 
 function answer(question: Buffer, addresses: readonly string[], type: number): Buffer {
   const head = Buffer.from(question);
-  // A reply without an error, with one question and so many answers that nobody may keep.
+  // The flags and counts of a reply without an error, with one question and its answers; the answers may not be cached.
   head.writeUInt16BE(0x8180, 2);
   head.writeUInt16BE(1, 4);
   head.writeUInt16BE(addresses.length, 6);
@@ -78,7 +78,7 @@ function answer(question: Buffer, addresses: readonly string[], type: number): B
   return Buffer.concat([head, ...records]);
 }
 
-/** Also of the form that ends with an IPv4 address. */
+/** Also reads the form that ends with an IPv4 address. */
 function ipv6Bytes(address: string): Buffer {
   const last = /^(.*:)(\d+\.\d+\.\d+\.\d+)$/.exec(address);
   const [, front = '', ipv4 = '0.0.0.0'] = last ?? [];

@@ -1,11 +1,11 @@
-// Reports compared figure by figure: counts and money to the last digit, ratios to their last shown place.
+// Compares reports figure by figure: counts and money to the last digit, ratios to the last decimal that is shown.
 
 import assert from 'node:assert/strict';
 
-/** What is rounded to six places, and percentages, which have four. */
+/** Covers ratios, which are rounded to six decimals, and percentages, which have four. */
 const TOLERANCE = 6e-5;
 
-/** Equal, numbers with fractions to their last shown place. */
+/** Asserts that both are equal; fractions are compared to the last decimal that is shown. */
 export function assertFigures(actual: unknown, expected: unknown, path: string): void {
   if (typeof actual === 'number' && typeof expected === 'number' && !Number.isInteger(expected)) {
     assert.ok(Math.abs(actual - expected) <= TOLERANCE, `${path}: ${actual} instead of ${expected}`);

@@ -1,21 +1,22 @@
-// Test files that share a process. Starting one and loading the product in it costs as much as what most files then do,
-// so `npm test` runs several files of a suite one after the other in one process, each as a suite of its own name.
+// Groups test files that share a process. Starting a process and loading the product in it costs as much as what most
+// files then do, so `npm test` runs several files of a suite in one process, one after the other, each as a suite of
+// its own name.
 //
-// A file that reads or changes what belongs to its whole process says so, in a comment that begins with "A process of
-// its own:", and has one. So has each file with the embedded ClickHouse, and each file at length.
+// A file that reads or changes something of its whole process says so in a comment that begins with "A process of its
+// own:", and gets its own process. So does each file with the embedded ClickHouse, and each file at length.
 
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** How many files of a suite share a process; the files of every other suite have one each. */
 const FILES_OF_BATCH: Readonly<Record<string, number>> = { contract: 8, integration: 8, unit: 16 };
-/** The engine of ClickHouse opens one directory in the life of a process. */
+/** The ClickHouse engine can open only one directory in the life of a process. */
 const OWN_PROCESS = /^\/\/ A process of its own: |\bopenTestClickHouse\(|\breports: true\b/m;
 const RUN_BATCH = new URL('run-batch.ts', import.meta.url).href;
 
 /**
- * The files to run instead of `files`, in the same order: one that imports several of them where they can share a
- * process, written below `directory` in the folder of their suite.
+ * Returns the files to run instead of `files`, in the same order. Files that can share a process are replaced by a file
+ * that imports them; it is written below `directory`, in the folder of their suite.
  */
 export function batchesOf(
   files: readonly string[],

@@ -1,4 +1,5 @@
-// The control plane of billing over HTTP, on a real Postgres, in the test's process: who calls is decided by the test.
+// The billing routes of the control plane over HTTP, on a real Postgres, in the test's process. The test decides who
+// calls.
 
 import { randomUUID } from 'node:crypto';
 import { ChangeMeter } from '../../src/control-plane/change-meter.ts';
@@ -22,7 +23,7 @@ import { NOTHING_BEHIND } from './route-table.ts';
 const MASTER_KEY = Buffer.alloc(32, 7);
 const PUBLIC_TARGETS = { allowHttp: false, allowPrivate: false };
 
-/** A good credential of nobody; tests add whose it is. */
+/** A valid principal without an owner; tests add the owner. */
 export const NOBODY: Principal = {
   ...principalOf('', {
     apiKeyId: randomUUID(),
@@ -53,7 +54,7 @@ export interface BillingAnswer {
   readonly status: number;
   /** The parsed body. */
   readonly body: Json;
-  /** What is in its `data`. */
+  /** The `data` of the body. */
   readonly data: Json;
   readonly text: string;
 }

@@ -1,5 +1,5 @@
-// Request bodies for relay tests: where the top-level `model` value of a JSON text lies, found without any scanner of
-// ours, and the same text with another value there.
+// Request bodies for relay tests: finds the top-level `model` value of a JSON text without the product's scanner, and
+// makes the same text with another value there.
 
 /** The text around the value of the top-level `model` key. */
 export interface BodyWithHole {
@@ -10,7 +10,7 @@ export interface BodyWithHole {
 const SENTINEL = 'sentinel-3f1c9a';
 const MODEL_KEY = /"model"\s*:\s*"(?:[^"\\]|\\.)*"/g;
 
-/** Tries every place that looks like a model key and keeps the one that JSON.parse takes for the top-level one. */
+/** Tries every place that looks like a `model` key, and keeps the one that JSON.parse takes for the top-level one. */
 export function findModelHole(body: string): BodyWithHole {
   for (const match of body.matchAll(MODEL_KEY)) {
     const valueAt = match.index + match[0].indexOf('"', match[0].indexOf(':'));
@@ -26,8 +26,8 @@ export function fillModel(hole: BodyWithHole, model: string): string {
 }
 
 /**
- * A body that nothing which parses and writes again would leave alone: odd spacing, numbers beyond doubles, escaped and
- * repeated unknown keys, `__proto__`, lone surrogates. `padBytes` makes it at least that long.
+ * A body that any parser changes when it writes it again: odd spacing, numbers beyond doubles, escaped and repeated
+ * unknown keys, `__proto__`, lone surrogates. `padBytes` makes it at least that long.
  */
 export function oddBody(options: { stream: boolean; padBytes?: number }): BodyWithHole {
   const before = `\n {\t"zeta" : 1e400 ,"big":9007199254740993, "tiny":-0.0e-000,

@@ -1,4 +1,5 @@
-// Values of a key that make a file unreadable as YAML, each with a secret that what is said of the file may not quote.
+// Values of a key that make a file unreadable as YAML. Each contains a secret that messages about the file may not
+// quote.
 
 export const QUOTED_SECRET = 'S3CRETVAL';
 

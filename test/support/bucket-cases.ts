@@ -1,4 +1,4 @@
-// What uploaded files in a bucket must do on every S3-compatible service: the strict double, and a real one.
+// The tests of uploaded files in a bucket, for every S3-compatible service: the strict double, and a real one.
 
 import assert from 'node:assert/strict';
 import { randomBytes, randomUUID } from 'node:crypto';
@@ -13,10 +13,10 @@ import { type MediaFront, startMediaFront } from './media-front.ts';
 import { silentLog } from './postgres.ts';
 
 export const BUCKET_LIMITS = { fileBytesMax: 5_000_000, organizationBytesMax: 50_000_000 };
-/** Of the bucket `files`; only what lies in it is the installation's. */
+/** The folder in the bucket `files`; only objects in it belong to the installation. */
 export const FOLDER = 'of-tests';
 
-/** What a test sees of the bucket beside the product. Keys are those of the bucket. */
+/** The bucket as a test sees it, independent of the product. Keys are those of the bucket. */
 export interface BucketOfTest {
   has(key: string): Promise<boolean>;
   put(key: string): Promise<void>;
@@ -29,7 +29,7 @@ export interface BucketCaseParts {
   readonly media: MediaFront;
 }
 
-/** `orphans`: so many that the service lists them on several pages. */
+/** `orphans`: how many objects without a row to make; so many that the service lists them on several pages. */
 export function testBucket(parts: () => BucketCaseParts, orphans: number): void {
   test('are kept, served by ranges and removed', async () => {
     const { media, bucket } = parts();

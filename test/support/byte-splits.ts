@@ -1,5 +1,5 @@
-// How tests cut bytes into pieces: whole, one byte each, or at random from a printed seed. Recorded chunk timing does
-// not exist, so splits stand in for it.
+// Cuts bytes into pieces: whole, one byte each, or at random from a printed seed. No recording has the timing of
+// chunks, so these splits replace it.
 
 export type SplitPlan =
   | { readonly kind: 'whole' }

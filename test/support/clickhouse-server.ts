@@ -1,5 +1,5 @@
-// A ClickHouse server for tests: the HTTP interface that the client speaks, with the embedded engine behind it. It can
-// be away, in two ways.
+// A ClickHouse server for tests: the HTTP interface that the client uses, with the embedded engine behind it. A test
+// can take it away in two ways.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -10,19 +10,19 @@ import type { ClickHouseClient } from '../../src/storage/clickhouse/clickhouse.t
 
 export interface ClickHouseServer {
   readonly url: string;
-  /** Nobody listens any more, and what was connected is cut. */
+  /** Stops listening, and cuts open connections. */
   stopListening(): Promise<void>;
   listenAgain(): Promise<void>;
-  /** `after`: every statement takes effect and its answer is lost. */
+  /** `after`: every statement takes effect, but its answer is lost. */
   lose: 'nothing' | 'after';
-  /** Statements under way whose client has left. */
+  /** Running statements whose client has left. */
   readonly left: number;
-  /** Of them those a server ends for that: it wants to be asked to, and they may not write. */
+  /** How many of these a server would cancel: they ask for it in their settings, and do not write. */
   readonly ended: number;
   close(): Promise<void>;
 }
 
-/** As a server has them of its own accord: http_max_uri_size and http_max_field_value_size. */
+/** A server's defaults: http_max_uri_size and http_max_field_value_size. */
 const URI_BYTES_MAX = 1_048_576;
 const PARAMETER_BYTES_MAX = 131_072;
 
@@ -34,7 +34,7 @@ export async function startClickHouseServer(engine: ClickHouseClient): Promise<C
       if (isEndedWithoutClient(request)) ended += 1;
     });
     serve(engine, request, response, front).catch((fault: unknown) => {
-      // As the server does it: the code stands in the text.
+      // Like the server, the answer has the error code only in its text.
       if (!response.headersSent) response.writeHead(500, { 'content-type': 'text/plain' });
       response.end(String(fault));
     });

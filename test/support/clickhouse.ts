@@ -1,5 +1,5 @@
-// A ClickHouse for tests: the embedded engine with the product's schema. A process has one engine, so a test file
-// shares one of these.
+// A ClickHouse for tests: the embedded engine with the product's schema. A process has one engine, so the tests of a
+// file share it.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,7 +13,7 @@ export const CLICKHOUSE_MIGRATIONS = join(import.meta.dirname, '../../deploy/cli
 export interface TestClickHouse {
   readonly client: ClickHouseClient;
   readonly directory: string;
-  /** A further connection, which ends with the others. */
+  /** Opens a further connection, which is closed with the others. */
   connect(): Promise<ClickHouseClient>;
   /** Forgets all facts, for the next test. */
   clear(): Promise<void>;

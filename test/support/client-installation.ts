@@ -1,5 +1,5 @@
-// A whole installation for the tests of one client: every API, kind of model and refusal behind one gateway, with the
-// simulated provider's log at hand.
+// A whole installation for the tests of one client: every API, kind of model and refusal behind one gateway, and access
+// to the simulated provider's log.
 
 import assert from 'node:assert/strict';
 import type { ApiName } from '../../src/domain/models/apis.ts';
@@ -13,21 +13,21 @@ export interface ClientInstallation {
   readonly url: string;
   readonly provider: SimulatedProvider;
   /**
-   * Runs `use`, which leaves a stream of `LEAVING` in the middle and says how many tokens it saw; the provider must be
-   * left within its second.
+   * Runs `use`, which leaves a stream of `LEAVING` in the middle and returns how many tokens it saw. Asserts that the
+   * gateway leaves the provider within a second.
    */
   leaveStream(use: () => Promise<number>): Promise<void>;
   /**
-   * Aborts a call once the provider has it, gives what the client throws then; the provider must be left before it
-   * answers.
+   * Aborts a call once the provider has it, and resolves with what the client throws. Asserts that the gateway leaves
+   * the provider before it answers.
    */
   abortCall(begin: (signal: AbortSignal) => PromiseLike<unknown>): Promise<unknown>;
-  /** A model that no test asked before: a provider's pause is for one model. */
+  /** Returns a model that no test has used before, because a provider's pause applies to one model. */
   freshModel(): string;
   stop(): Promise<void>;
 }
 
-/** What whoever presents a wrong key is told in the form of an API. */
+/** The message for a caller with a wrong key, in an API's form. */
 export const WRONG_KEY =
   'The API key is not valid: it is unknown, expired or revoked. ' +
   'Check the key, and that the base URL of your client is that of the service which gave it out.';
@@ -56,7 +56,7 @@ const MODELS: readonly TestModel[] = [
   })),
 ];
 
-/** Names that the model list of an installation must have, in this order at its beginning. */
+/** Names with which the model list of an installation must begin, in this order. */
 export const LISTED_MODELS = [
   'sim/small',
   'sim/small-latest',
@@ -67,7 +67,8 @@ export const LISTED_MODELS = [
 ] as const;
 
 /**
- * Says that a stream, which is to be left in the middle, takes minutes; the provider's clock ticks once for each token.
+ * A prompt whose stream would take minutes, for tests that leave it in the middle; the provider waits before each
+ * token.
  */
 export const LEAVING = '[[sim: tokens=5000 delay_ms=50]]';
 export const LEAVING_TOKENS = 5_000;
@@ -120,13 +121,13 @@ export async function startClientInstallation(env: Readonly<Record<string, strin
 }
 
 interface WatchedCall {
-  /** Waits until it has reached the provider; gives its id. */
+  /** Waits until the call has reached the provider; resolves with its id. */
   started(): Promise<string>;
-  /** Waits for its end, which must be that its caller left. */
+  /** Waits for the end of the call, and asserts that its caller left. */
   leftEnd(): Promise<CallEnd>;
 }
 
-/** The one call that begins after this. */
+/** Watches the one call that begins after this. */
 function watchNextCall(provider: SimulatedProvider): WatchedCall {
   const startsBefore = provider.starts().length;
   const started = async (): Promise<string> => {
@@ -153,7 +154,7 @@ function watchNextCall(provider: SimulatedProvider): WatchedCall {
   };
 }
 
-/** What a call is rejected with. */
+/** Resolves with the error that the call is rejected with. */
 export async function expectFailure(call: PromiseLike<unknown>): Promise<unknown> {
   let answer: unknown;
   try {

@@ -1,4 +1,5 @@
-// A Chromium that is signed in to the console of a whole installation, with everything it complains about.
+// A Chromium that is signed in to the console of a whole installation, and collects everything that the browser
+// complains about.
 
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -14,7 +15,7 @@ export function findChromium(): string | null {
     try {
       return execFileSync('which', [name], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
     } catch {
-      // The next one.
+      // Try the next program.
     }
   }
   return null;
@@ -26,14 +27,14 @@ export async function openChromium(executablePath: string): Promise<Browser> {
 
 export interface WatchedPage {
   readonly page: Page;
-  /** Errors of scripts, of the console and of the policy, since the last look. */
+  /** Errors of scripts, of the console and of the content security policy, since the last call. */
   complaints(): Promise<string[]>;
 }
 
-/** An answer that refuses is shown by the page, and Chromium notes it too: that is no complaint. */
+/** Chromium also logs refused requests. The page shows them itself, so they are not complaints. */
 const REFUSED = /Failed to load resource: the server responded with a status of (401|402|403|404|429|503)/;
 
-/** Notes what the page's policy kept from it. */
+/** Records what the content security policy of the page blocked. */
 const NOTE_BREACHES = `globalThis.breaches = [];
 addEventListener('securitypolicyviolation', ({ violatedDirective }) => globalThis.breaches.push(violatedDirective));`;
 
@@ -60,7 +61,7 @@ export async function openPage(browser: Browser, options: { width: number; dark?
   };
 }
 
-/** By keyboard alone. */
+/** Signs in with the keyboard only. */
 export async function signIn({ page }: WatchedPage, url: string, token: string): Promise<void> {
   await page.goto(`${url}/console`);
   await page.getByLabel('Access token').focus();
@@ -69,7 +70,7 @@ export async function signIn({ page }: WatchedPage, url: string, token: string):
   await page.locator('#main').waitFor();
 }
 
-/** Opens a screen by its address, once nothing is loading. */
+/** Opens a screen by its address, and waits until nothing is loading. */
 export async function openScreen({ page }: WatchedPage, url: string, screen: string): Promise<void> {
   await page.goto(`${url}/console/${screen}`);
   await page.locator('#main h1').waitFor();
@@ -98,7 +99,7 @@ export async function cellsOf({ page }: WatchedPage, name: string): Promise<stri
 
 const AXE = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
 
-/** Run by the debugger, which no policy of the page keeps out. */
+/** Runs the check through the debugger, which the content security policy does not block. */
 export async function findBarriers({ page }: WatchedPage): Promise<string[]> {
   const session = await page.context().newCDPSession(page);
   const expression = `${AXE};axe.run({resultTypes:['violations']}).then(({violations}) =>

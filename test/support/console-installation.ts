@@ -1,5 +1,4 @@
-// A whole installation on the demo's configuration with a browser beside it: what the tests of the console's screens
-// begin from.
+// A whole installation with the demo's configuration and a browser beside it, for the tests of the console's screens.
 
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
@@ -14,13 +13,13 @@ const ROOT = join(import.meta.dirname, '../..');
 const chromium = findChromium();
 const isBuilt = existsSync(join(ROOT, 'src/console/built/index.html'));
 
-/** By who sees them: the addresses of all screens, and of what opens in them. */
+/** The addresses of all screens, and of what opens in them, by who sees them. */
 export const MEMBER_SCREENS = ['overview', 'requests', 'usage', 'routing', 'connect', 'playground', 'keys'];
 export const OWNER_SCREENS = ['people', 'limits', 'provider-keys', 'guardrails', 'media', 'webhook', 'audit'];
 export const PLATFORM_SCREENS = ['live', 'organizations', 'catalog', 'policies', 'platform-guardrails', 'operation'];
 export const ALL_SCREENS = [...MEMBER_SCREENS, ...OWNER_SCREENS, ...PLATFORM_SCREENS];
 
-/** Why a file of the console's screens is left out; false: it runs. */
+/** The reason why the tests of the console's screens are skipped; false: they run. */
 export const skipWithoutConsole: string | false =
   chromium === null ? 'no Chromium is installed here' : !isBuilt && 'the console is not built: npm run prepare';
 
@@ -28,10 +27,10 @@ export interface ConsoleInstallation {
   readonly provider: SimulatedProvider;
   readonly tollgate: Tollgate;
   readonly browser: Browser;
-  /** An access token of the demo organization's owner, who administers the platform too. */
+  /** An access token of the demo organization's owner, who also administers the platform. */
   readonly owner: string;
   readonly tokenOf: (user: string, organization?: string) => Promise<string>;
-  /** With the owner's token, unless another is given. What is refused fails the test. */
+  /** Calls the API with the owner's token, unless another is given. A refusal fails the test. */
   readonly api: <T>(method: string, path: string, body?: unknown, token?: string) => Promise<T>;
   readonly signedIn: (token: string, shape?: { width: number; dark?: boolean }) => Promise<WatchedPage>;
   readonly stop: () => Promise<void>;

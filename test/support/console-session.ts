@@ -1,9 +1,9 @@
-// A browser of a test that is signed in to the console: the headers that its page sends, and its cookie.
+// The headers and the cookie that the console's page sends, for a test that acts as a signed-in browser.
 
 import assert from 'node:assert/strict';
 import { type HttpAnswer, type HttpCall, httpCall } from './http-call.ts';
 
-/** What a browser and the console's page add to a request of their own origin. */
+/** The headers that a browser and the console's page add to a request to their own origin. */
 export const OWN_PAGE = { 'x-tollgate-console': '1', 'sec-fetch-site': 'same-origin' } as const;
 
 export type SignIn = { readonly token: string } | { readonly link: string };

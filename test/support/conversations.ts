@@ -15,8 +15,8 @@ export type Step =
 export const CONVERSATION_APIS = ['chat_completions', 'responses', 'messages'] as const;
 
 /**
- * The request body of a conversation that has a system prompt as well. One text of a user stands as a string, several
- * as parts.
+ * Renders the request body of a conversation that also has a system prompt. A single text of a user is a string,
+ * several texts are parts.
  */
 export function renderConversation(
   api: RoutedApi,
@@ -79,7 +79,7 @@ export interface RecordedRequest {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** The request that an agent sent, or null where the recordings are not at hand. */
+/** The recorded request of an agent; null: the recordings are not there. */
 export function recordedRequest(name: string): RecordedRequest | null {
   const file = sharedAssets('agents', `${name}.json`);
   if (file === null) return null;

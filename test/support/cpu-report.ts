@@ -1,5 +1,5 @@
-// What CPU time the files of a test run took, as each noted it (note-cpu-time.ts): the sum, and the files to look at
-// first when a run has become too slow.
+// Reports the CPU time of the files of a test run, as note-cpu-time.ts recorded it: the sum, and the files to look at
+// first if a run has become too slow.
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,13 +7,13 @@ import { secondsOfChildren } from './note-cpu-time.ts';
 
 interface CpuNote {
   readonly file: string;
-  /** Of the file's own process. */
+  /** CPU time of the file's own process. */
   readonly ownSeconds: number;
-  /** With the processes that it started. */
+  /** CPU time including the processes that it started. */
   readonly seconds: number;
 }
 
-/** Lines for a person, once all processes of the run have ended; `slowest` files are named. */
+/** Returns lines to print once all processes of the run have ended; names the `slowest` files. */
 export function reportCpuTime(directory: string, slowest: number, nameOf: (file: string) => string): string[] {
   const notes = readdirSync(directory).map(
     (name) => JSON.parse(readFileSync(join(directory, name), 'utf8')) as CpuNote,

@@ -1,6 +1,6 @@
-// What a file of a batch (run-batch.ts) gets for `node:test`: while the file is loaded its declarations are kept, to be
-// made later within the suite that has its name. node:test itself takes what is declared while a file is loaded for a
-// part of the whole process, hooks as well.
+// Replaces `node:test` for a file of a batch (run-batch.ts): keeps the file's declarations while it is loaded, and
+// makes them later within the suite that has its name. node:test itself would declare them, hooks included, for the
+// whole process.
 
 import * as nodeTest from 'node:test';
 
@@ -9,7 +9,7 @@ type Declare = (...args: never[]) => unknown;
 const real = nodeTest as unknown as Readonly<Record<'test' | 'describe' | Hook, Declare>>;
 type Hook = 'before' | 'after' | 'beforeEach' | 'afterEach';
 
-/** null: none is loaded, and every declaration is made at once. */
+/** null: no file is being loaded, and every declaration is made at once. */
 let kept: (() => unknown)[] | null = null;
 
 const keeping =
@@ -18,12 +18,12 @@ const keeping =
     kept?.push(() => declare(...args));
   };
 
-// A module sees the value that these have when it calls them.
+// An importing module sees the values that these bindings have when it calls them.
 export let { test, describe, before, after, beforeEach, afterEach } = real;
-// node:test has it by both names.
+// node:test exports `test` under both names.
 export { test as default };
 
-/** What `load` declares, to be made by the function that it resolves to. */
+/** Loads a file, and resolves with a function that makes the declarations of that file. */
 export async function keepDeclarations(load: () => Promise<unknown>): Promise<() => void> {
   const declarations: (() => unknown)[] = [];
   kept = declarations;

@@ -1,7 +1,8 @@
-// Holds the answers that contract tests get against the OpenAPI document that the product serves: a status, a content
-// type, a header of the product's own or a member that the document does not have fails the test. The document is made
-// once for a run (test/run.ts) and not once for each installation; contract/4.5-client-request-ids asserts that one
-// serves it. An installation with a setting that changes the document is held to the one that it serves.
+// Compares the answers in contract tests with the OpenAPI document that the product serves: a status, a content type, a
+// header of the product's own or a member that the document does not have fails the test. The document is made once for
+// a run (test/run.ts), not once for each installation; contract/4.5-client-request-ids asserts that an installation
+// serves it. An installation with a setting that changes the document is compared with the document that it serves
+// itself.
 
 import assert from 'node:assert/strict';
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
@@ -37,7 +38,7 @@ interface Components {
 
 type Responses = Readonly<Record<string, DocumentedResponse>>;
 
-/** The suite whose answers are checked; others bring about what no client sees. */
+/** Only this suite's answers are checked; other suites cause answers that no client sees. */
 const IS_CONTRACT = process.argv[1]?.includes('/test/contract/') === true;
 /** Headers of HTTP itself, which every answer has. */
 const TRANSPORT = new Set([
@@ -49,20 +50,20 @@ const TRANSPORT = new Set([
   'date',
   'uwebsockets',
 ]);
-/** Every refusal of the product has it. */
+/** Every refusal of the product has this header. */
 export const OWN_REFUSAL_HEADER = 'x-should-retry';
 const ERRORS = ['GatewayError', 'PlatformError', 'ProviderKeysError', 'OpenaiError', 'MessagesError', 'SystemoneError'];
 
-/** The setting that the document depends on: which APIs have admission refusals in their own form. */
+/** The setting that changes the document: the APIs whose admission refusals have the API's own form. */
 const CHANGES_DOCUMENT = 'DIALECT_REFUSALS';
 
-/** Of installations and fronts, by origin; they read the document when they are first asked. */
+/** The documents of installations and fronts, by origin; they are read at the first check. */
 const contracts = new Map<string, () => Promise<Contract>>();
 const contractOfRun = once(documentOfRun);
-/** What was wrong, also where a test caught it. */
+/** All breaches, including those whose assertion a test caught. */
 const breaches: string[] = [];
 
-/** To be called once by whoever starts the product, with the settings that it was given. */
+/** Call it once after starting the product, with the settings that it was given. */
 export function expectDocumentedAnswers(url: string, settings: Readonly<Record<string, string>> = {}): void {
   if (!IS_CONTRACT) return;
   const { origin } = new URL(url);
@@ -70,7 +71,7 @@ export function expectDocumentedAnswers(url: string, settings: Readonly<Record<s
   contracts.set(origin, settings[CHANGES_DOCUMENT] === undefined ? contractOfRun : own);
 }
 
-/** Rejects where the answer is not as the document says. */
+/** Rejects if the answer does not fit the document. */
 export async function checkAnswer(url: string, method: string, answer: AnswerToCheck): Promise<void> {
   const { origin, pathname } = new URL(url);
   const contract = contracts.get(origin);
@@ -108,13 +109,13 @@ function servedDocument(origin: string): Promise<string> {
   });
 }
 
-/** Who needs it first makes it, for this file or, within a run, for all. */
+/** The first caller makes the document: for this file or, within a run, for all files. */
 async function documentOfRun(): Promise<string> {
   const kept = process.env['TOLLGATE_TEST_OPENAPI'];
   try {
     if (kept !== undefined) return readFileSync(kept, 'utf8');
   } catch {
-    // Nobody needed it before.
+    // No file has made the document yet.
   }
   const { openapiDocument } = await import('./route-table.ts');
   const text = JSON.stringify(openapiDocument());
@@ -126,7 +127,7 @@ async function documentOfRun(): Promise<string> {
   return text;
 }
 
-/** A sum of tokens may be one; Zod takes no longer integer for an integer. */
+/** A sum of tokens may be this long, but Zod does not accept longer integers. */
 const LONG_INTEGER = /(?<=[:,[])[0-9]{17,}(?=[,}\]])/g;
 
 class Contract {
@@ -151,7 +152,8 @@ class Contract {
     const operation = this.operations.find(({ pattern }) => pattern.test(path))?.methods[method.toLowerCase()];
     if (operation === undefined) return isRefusal ? this.undescribed(answer) : 'there is no such operation';
     const { responses } = operation;
-    // Where the provider's own errors come too, they are in `default`, and a refusal is held to what is ours.
+    // If the route also relays the provider's errors, the document has them under `default`, and only our own refusals
+    // are compared.
     const isRelayed = 'default' in responses && !isRefusal && answer.status >= 300;
     const response = this.shared('responses', isRelayed ? responses['default'] : responses[answer.status]);
     if (response === undefined) return `it has no status ${answer.status}`;
@@ -160,7 +162,7 @@ class Contract {
       : this.contentOf(response, answer);
   }
 
-  /** A path or a method that the document does not have is refused in one of the envelopes. */
+  /** Checks a path or method that the document does not have: it must be refused in one of the envelopes. */
   private undescribed(answer: AnswerToCheck): string | null {
     const anyOf = ERRORS.filter((name) => name in this.document.components.schemas);
     return this.jsonOf({ anyOf: anyOf.map((name) => ({ $ref: `#/$defs/${name}` })) }, String(answer.body));
@@ -174,7 +176,7 @@ class Contract {
       if (TRANSPORT.has(name) || name.startsWith('access-control-') || name === 'vary') continue;
       const header = described.get(name);
       if (header === undefined) return `it has no header ${name}`;
-      // Node.js has several Set-Cookie headers as a list.
+      // Node.js gives several Set-Cookie headers as a list.
       const text = Array.isArray(value) ? value.join(', ') : value;
       const isNumber = 'type' in header.schema && header.schema.type === 'integer';
       const problem = this.problemOf(header.schema, isNumber ? Number(text) : text);
@@ -221,7 +223,7 @@ class Contract {
     return error === undefined ? null : z.prettifyError(error);
   }
 
-  /** Those that it refers to, and those that they refer to. */
+  /** The schemas that it refers to, directly or indirectly. */
   private schemasIn(schema: object, found: Record<string, object> = {}): Readonly<Record<string, object>> {
     for (const [, name = ''] of JSON.stringify(schema).matchAll(/"#\/\$defs\/([^"]+)"/g)) {
       const named = this.document.components.schemas[name];
@@ -232,7 +234,7 @@ class Contract {
     return found;
   }
 
-  /** The response or the header itself, where a component is referred to. */
+  /** Resolves a reference to a component. */
   private shared<Part extends object | undefined>(kind: 'responses' | 'headers', part: Part): Part {
     if (part === undefined || !('$ref' in part)) return part;
     const name = String(part.$ref).slice(`#/components/${kind}/`.length);
@@ -245,7 +247,7 @@ function patternOf(path: string): RegExp {
   return new RegExp(`^${path.replace(/(models|model-prices)\/\{\w+\}$/, '$1/.+').replace(/\{\w+\}/g, '[^/]+')}$`);
 }
 
-/** What the product itself answers with. */
+/** The response without the part for the provider's answers. */
 function withoutProvider(response: DocumentedResponse): DocumentedResponse {
   const { schema = {} } = response.content?.['application/json'] ?? {};
   if (!('anyOf' in schema) || !Array.isArray(schema.anyOf)) return response;

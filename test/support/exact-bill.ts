@@ -1,9 +1,9 @@
-// What a price as a file has it makes of a usage, in fractions: a second calculation that shares no code with the
-// gateway's, so that the two can be compared to the pico-dollar.
+// Computes in fractions what a usage costs by a price as the configuration file writes it. It shares no code with the
+// gateway, so that the two can be compared to the pico-dollar.
 
 import type { Usage } from '../../src/domain/usage/usage.ts';
 
-/** Count and price. */
+/** A count and its price. */
 export type BillLine = readonly [count: number, price: string];
 
 export interface BillLines {
@@ -11,7 +11,7 @@ export interface BillLines {
   readonly tokens?: readonly BillLine[];
   /** Images, at dollars each. */
   readonly images?: readonly BillLine[];
-  /** On tokens and images. */
+  /** Factors for tokens and images. */
   readonly factors?: readonly string[];
   /** Calls and requests, at dollars each. */
   readonly beside?: readonly BillLine[];
@@ -41,7 +41,7 @@ const whole = (count: number | bigint): Fraction => ({ numerator: BigInt(count),
 const sum = (lines: readonly BillLine[]): Fraction =>
   lines.map(([count, price]) => times(whole(count), fraction(price))).reduce(plus, whole(0));
 
-/** In pico-dollars, of which a part is a whole one. */
+/** The sum in pico-dollars, rounded up to a whole one. */
 export function billOf({ tokens = [], images = [], factors = [], beside = [] }: BillLines): bigint {
   const perToken = times(sum(tokens), { numerator: 1n, denominator: 1_000_000n });
   const scaled = factors.map(fraction).reduce(times, plus(perToken, sum(images)));
@@ -67,7 +67,7 @@ interface WrittenVariation extends WrittenRates {
 
 type WrittenVariations = Readonly<Record<string, WrittenVariation | string>>;
 
-/** Of tokens, as a configuration file has it. */
+/** A price of tokens as a configuration file writes it. */
 export interface WrittenPrice extends WrittenVariation {
   readonly service_tiers?: WrittenVariations;
   readonly service_tier_default?: string;
@@ -77,7 +77,7 @@ export interface WrittenPrice extends WrittenVariation {
   readonly request?: string;
 }
 
-/** What this usage of tokens costs. */
+/** What this usage of tokens costs, in pico-dollars. */
 export function exactCost(price: WrittenPrice, usage: Usage): bigint {
   const { details = {} } = usage;
   const input = usage.inputTokens ?? 0;
@@ -101,7 +101,7 @@ export function exactCost(price: WrittenPrice, usage: Usage): bigint {
   return billOf({ tokens: tokenLines(rates, usage), factors, beside: [...calls, [1, price.request ?? '0']] });
 }
 
-/** Each token once. */
+/** The lines of the bill; each token is in exactly one of them. */
 function tokenLines(rates: WrittenRates, usage: Usage): readonly BillLine[] {
   const { inputTokens, cachedInputTokens, cacheWriteTokens, hourCacheWriteTokens, outputTokens, details = {} } = usage;
   const [cached, written, hour, output] = [

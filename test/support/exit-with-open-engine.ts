@@ -1,5 +1,5 @@
-// Exits with code 1 while the embedded ClickHouse of a directory runs a statement, as a jobs process does that crashes;
-// or once it is closed; or ends by a fault.
+// A process with an embedded ClickHouse that exits with code 1 while the engine runs a statement, as a crashing jobs
+// process does; or exits after closing it; or ends by a fault.
 
 import { systemClock } from '../../src/platform/clock.ts';
 import { createClickHouse } from '../../src/storage/clickhouse/clickhouse.ts';

@@ -1,6 +1,6 @@
-// Realistic request facts from a seed: a few large organizations and many small requests, conversations of turns with
-// tool loops, corrections and escalations, errors, own keys, unpriced models, late and corrected versions. Deliberately
-// uneven, so that every figure of a report has something to say.
+// Generates realistic request facts from a seed: a few large organizations and many small requests, conversations of
+// turns with tool loops, corrections and escalations, errors, own keys, unpriced models, late and corrected versions.
+// The facts are uneven on purpose, so that every figure of a report has a value that can be wrong.
 
 import type { RouteReason } from '../../src/domain/routing/decide-route.ts';
 import type { ModelRoute } from '../../src/domain/routing/model-route.ts';
@@ -12,7 +12,7 @@ import { seededRandom } from './byte-splits.ts';
 /** Autumn 2026 in both hemispheres: clocks change in Chatham, Lord Howe, Europe and America. */
 export const GENERATED_FROM_MS = Date.UTC(2026, 8, 24, 7);
 export const GENERATED_UNTIL_MS = Date.UTC(2026, 10, 19, 5);
-/** The whole days that have them all, as a report is asked for them, and as the oracle is. */
+/** The whole days that contain all facts, as the parameters of a report and of the oracle. */
 export const GENERATED_DAYS = 'start_date=2026-09-24&end_date=2026-11-19';
 export const GENERATED_WINDOW = {
   fromMs: Date.UTC(2026, 8, 24),
@@ -24,7 +24,10 @@ export const GENERATED_WINDOW = {
 const MINUTE_MS = 60_000;
 
 export interface GeneratedFacts {
-  /** As they arrive: an execution may be there twice, and its earlier version after its later one. */
+  /**
+   * The facts in the order of their arrival: an execution may be there twice, and its earlier version after its later
+   * one.
+   */
   readonly facts: readonly RequestFact[];
   /** Values to filter by. */
   readonly pools: FactPools;
@@ -37,7 +40,7 @@ export interface FactPools {
   readonly apiKeys: readonly string[];
   readonly models: readonly string[];
   readonly tags: readonly string[];
-  /** Of organizations' own provider keys. */
+  /** Ids of organizations' own provider keys. */
   readonly credentials: readonly string[];
 }
 
@@ -92,7 +95,9 @@ class Generator {
     this.models.push({ id: `maker-${index % 4}/model-${index}`, provider: `provider-${index % 4}`, price, tier });
   }
 
-  /** A turn's requests or a single one that names its model, at one instant or shortly after one another. */
+  /**
+   * Adds the requests of turns, and single requests that name their model, at one instant or shortly after one another.
+   */
   addTurns(count: number): void {
     while (this.facts.length < count) {
       const caller = this.skewed(this.callers);
@@ -134,7 +139,7 @@ class Generator {
     const isAsked = isJudged && session !== null && (previous === null ? this.chance(0.05) : this.chance(0.9));
     const isCorrection = reason === 'correction_escalated' || (isAsked && this.chance(0.15));
     const hasTier = reason !== 'continuation' || this.chance(0.5);
-    // From the third version on there is a cheaper tier below.
+    // From the third version of the policy on there is a cheaper tier below.
     const rank = TIERS.indexOf(model.tier) + (version >= 3 ? 1 : 0);
     return {
       requested: 'service/auto',
@@ -176,7 +181,7 @@ class Generator {
     return at < 0.94 ? 'classifier_skipped' : 'continuation';
   }
 
-  /** Some on the very edges of the buckets. */
+  /** Some values are exactly on the edges of the buckets. */
   #confidence(): number {
     return this.chance(0.1) ? Math.floor(this.#random() * 11) / 10 : this.#random();
   }
@@ -206,11 +211,11 @@ class Generator {
 
   #add(caller: Caller, model: Model, atMs: number, route: ModelRoute | null): void {
     const made = this.#record(caller, model, atMs, route);
-    // A request that we refused has no provider and nothing that it used; some were refused behind their route.
+    // A request that we refused has no provider and no usage; some were refused after their route was decided.
     const isRefused = route === null ? this.chance(0.04) : Math.floor(made.latencyMs) % 25 === 0;
     const record = isRefused ? refused(made) : made;
     const settled = factOf(record);
-    // Some are known late: first as pending, and both versions arrive in any order.
+    // Some executions are first known as pending, and their two versions arrive in any order.
     if (!this.chance(0.06)) this.facts.push(settled);
     else {
       const pending = factOf({
@@ -238,7 +243,7 @@ class Generator {
     const usage = isServed || this.chance(0.1) ? this.#usage() : null;
     const tokens = BigInt((usage?.inputTokens ?? 0) + (usage?.outputTokens ?? 0));
     const rated = usage === null || price === null ? null : tokens * price;
-    // A few run into their hold and are charged less than they are worth.
+    // A few reach their hold, and are charged less than they cost.
     const isCapped = this.chance(0.02);
     const charge =
       walletId === null
@@ -308,7 +313,7 @@ class Generator {
     if (at < 0.975) return { outcome: 'aborted_mid_stream', status: 200, errorCode: null };
     if (at < 0.985) return { outcome: 'cut_mid_stream', status: 200, errorCode: null };
     if (at < 0.99) return { outcome: 'usage_then_cut', status: 200, errorCode: null };
-    // Within a stream, which has its status before.
+    // A block within a stream comes after the status 200.
     if (at < 0.995) return { outcome: 'output_blocked', status: 200, errorCode: 'guardrail_blocked' };
     return { outcome: 'process_killed', status: null, errorCode: null };
   }
@@ -339,7 +344,7 @@ class Generator {
     return values[Math.floor(this.#random() * values.length)] as Value;
   }
 
-  /** The first are much more frequent. */
+  /** Chooses a value; the first ones are much more frequent. */
   skewed<Value>(values: readonly Value[]): Value {
     return values[Math.floor(this.#random() ** 2.5 * values.length)] as Value;
   }
@@ -384,7 +389,7 @@ export function generateFacts(seed: number, count: number): GeneratedFacts {
   };
 }
 
-/** Of those without a route every other one before its model was read. */
+/** A refused request; if it has no route, every other one was refused before its model was read. */
 function refused(record: TerminalRecord): TerminalRecord {
   const isUnread = record.route == null && record.latencyMs % 2 === 0;
   return {

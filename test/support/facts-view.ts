@@ -1,5 +1,5 @@
-// The request facts of an installation that has been stopped: the embedded engine belongs to one process, so jobs must
-// be gone.
+// Reads the request facts of a stopped installation: the embedded engine belongs to one process, so jobs must have
+// ended.
 
 import { join } from 'node:path';
 import { systemClock } from '../../src/platform/clock.ts';

@@ -1,5 +1,5 @@
-// A process that is alone in its network and tries to be led into it: every spelling of a private address, and names
-// that alternate. It prints what became of each attempt, and how many connections the system counted.
+// A process in a network namespace of its own that is asked to call private addresses: every spelling of them, and
+// names whose addresses alternate. It prints the result of each attempt, and how many connections the system counted.
 
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -103,7 +103,7 @@ for (const host of [...LITERALS, ...Object.keys(NAMES), 'alternating.test', 'loc
 const opened = activeOpens() - openedBefore;
 const seen = accepted;
 
-// What the operator opens is reached, or all of the above would prove nothing.
+// An address that the operator has allowed is reached; otherwise the checks above would prove nothing.
 const openCalls = new ProviderCalls(new MetricsRegistry(), systemClock, {
   egress: guardOf([{ network: '127.0.0.0/8', port }]),
   resolveCustomerName: resolve,

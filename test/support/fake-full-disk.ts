@@ -1,6 +1,6 @@
-// Loaded into every process of an installation before its own code (`node --import`): while the file that
-// FULL_DISK_FLAG names exists, the disk takes no more of a spool, its reserve included. The file says how: `full`
-// refuses writes, `short` takes half of one, `sync` loses what it took.
+// Loaded into every process of an installation before its own code (`node --import`). While the file named by
+// FULL_DISK_FLAG exists, the disk accepts nothing more of a spool, including its reserve. The content of the file says
+// how: `full` refuses writes, `short` accepts half of a write, `sync` loses what it accepted.
 
 import fs, { existsSync, readFileSync } from 'node:fs';
 import promises from 'node:fs/promises';
@@ -19,7 +19,7 @@ function diskError(code: string): Error {
   return Object.assign(new Error(`${code}: of a test`), { code });
 }
 
-/** Only its writer opens a segment to append to it. */
+/** Only the writer of a segment opens it for appending. */
 fs.openSync = (path, flags, mode) => {
   const fd = openSync(path, flags, mode);
   if (flags === 'ax' && String(path).endsWith('.spool')) spools.add(fd);

@@ -1,6 +1,6 @@
-// A process that spools executions like a gateway, as fast as it is told, until it is killed. It prints the id of each
-// once its end is appended: from then on that execution counts as seen complete. Arguments: data directory, Postgres
-// URL, organization, wallet.
+// A process that spools executions like a gateway, as fast as it is told, until it is killed. It prints the id of an
+// execution once its end is appended; from then on the client counts as having seen it complete. Arguments: data
+// directory, Postgres URL, organization, wallet.
 
 import { writeSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// The jobs process alone, quiet, until it is killed or told to end. Arguments: data directory, Postgres URL.
+// A single jobs process without logs, until it is killed or told to end. Arguments: data directory, Postgres URL.
 
 import { join } from 'node:path';
 import { runJobs } from '../../jobs/run-jobs.ts';

@@ -1,5 +1,5 @@
-// The routes of uploaded files in a process of its own, which kills itself, or stands still, at one step of an upload.
-// Arguments: Postgres URL, data directory, organization, step, whether before or after it, and the signal.
+// The routes of uploaded files in a process of its own, which kills or stops itself at one step of an upload.
+// Arguments: Postgres URL, data directory, organization, step, whether before or after the step, and the signal.
 
 import { createMedia, type HeldMedia } from '../../src/gateway/control-plane/create-media.ts';
 import { Authenticator } from '../../src/generation/identity/authenticate.ts';
@@ -14,7 +14,7 @@ import { principalOf } from './principals.ts';
 import { NOTHING_BEHIND } from './route-table.ts';
 
 const [url = '', dataDirectory = '', organizationId = '', step = '', when = '', signal = ''] = process.argv.slice(2);
-/** At the first time that it comes to the step: one that goes on does not stand still again. */
+/** Only the first time counts: a process that is continued does not stop again. */
 let isDone = false;
 const postgres = createPostgres({ url, log: silentLog, max: 2 });
 const config = {

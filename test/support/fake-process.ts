@@ -1,8 +1,8 @@
-// A stand-in for any process of an installation: it serves nothing, lives by the real lifecycle, and notes in a shared
-// file what happens to it. `node fake-process.ts ROLE`; FAKE_EVENTS names the file, FAKE_DRAIN_MS how long a drain
-// takes, FAKE_BROKEN a role that dies at once while the file of that name exists, and one that lacks something while
-// FAKE_BROKEN.lacks.ROLE does; it is not ready while FAKE_BROKEN.slow.ROLE exists, and a gateway has FAKE_INFLIGHT open
-// requests.
+// A stand-in for any process of an installation: it serves nothing, lives by the real lifecycle, and writes into a
+// shared file what happens to it. `node fake-process.ts ROLE`; FAKE_EVENTS names the file, FAKE_DRAIN_MS how long a
+// drain takes, FAKE_BROKEN a role that dies at once while the file of that name exists, and one that lacks something
+// while FAKE_BROKEN.lacks.ROLE does; it is not ready while FAKE_BROKEN.slow.ROLE exists, and a gateway has
+// FAKE_INFLIGHT open requests.
 
 import { appendFileSync, existsSync } from 'node:fs';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
@@ -41,8 +41,8 @@ lifecycle.drainsWith({
   },
 });
 while (existsSync(`${FAKE_BROKEN}.slow.${role}`)) await new Promise((resolve) => setTimeout(resolve, 50));
-// Noted before it is said, so that notes stand in the order of the supervisor's decisions.
+// The note is written before the message is sent, so that notes are in the order of the supervisor's decisions.
 note('ready');
 lifecycle.ready();
-// Something to live for, even without a channel.
+// Keeps the process alive, even without a channel.
 setInterval(() => undefined, 60_000);

@@ -1,5 +1,5 @@
-// A provider for tests on a real socket: it keeps every request as it was on the wire and answers by script, byte by
-// byte if asked, or stalls, cuts and resets. It decides nothing by itself; for a provider that behaves, see simulator/.
+// A provider for tests on a real socket: it keeps the bytes of every request and answers by a script, byte by byte if
+// asked, or stalls, cuts and resets. It decides nothing by itself; src/simulator is a provider that behaves.
 
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { type SplitPlan, splitBytes } from './byte-splits.ts';
@@ -7,7 +7,7 @@ import { ByteSource, type ReceivedRequest, readRequest } from './request-reader.
 
 export type { ReceivedRequest } from './request-reader.ts';
 
-/** What goes wrong, after how many bytes of the reply's body. */
+/** The fault, and after how many bytes of the reply's body it occurs. */
 export type ReplyFault =
   | { readonly kind: 'cut'; readonly afterBytes: number }
   | { readonly kind: 'reset'; readonly afterBytes: number }
@@ -17,7 +17,7 @@ export interface ScriptedReply {
   readonly status?: number;
   readonly headers?: readonly (readonly [string, string])[];
   readonly body: Buffer | string;
-  /** How the body's end is told: by content-length (default), by chunks, or by closing. */
+  /** How the end of the body is marked: by content-length (default), by chunks, or by closing. */
   readonly framing?: 'length' | 'chunked' | 'close';
   /** How the body is cut into writes, and with chunked framing into chunks. Default: whole. */
   readonly split?: SplitPlan;
@@ -26,7 +26,7 @@ export interface ScriptedReply {
   readonly fault?: ReplyFault;
 }
 
-/** `reset` and `close`: not a byte of reply. `silence`: the connection stays open without one. */
+/** `reset` and `close`: no byte of a reply is sent. `silence`: the connection stays open without a reply. */
 export type Script = ScriptedReply | { readonly instead: 'reset' | 'close' | 'silence' };
 
 /** The smallest reply of a chat model that reports its usage: one token in, one out. */
@@ -40,7 +40,7 @@ export interface FakeUpstream {
   readonly url: string;
   /** Every whole request, in the order in which they arrived. */
   readonly requests: readonly ReceivedRequest[];
-  /** What made no sense on the wire: a test expects none. */
+  /** Bytes that were not valid HTTP; a test expects none. */
   readonly violations: readonly string[];
   /** Connections that are open now. */
   openConnections(): number;
@@ -91,7 +91,7 @@ class ScriptedUpstream implements FakeUpstream {
     const connection = this.#connections;
     this.#connections += 1;
     this.#serve(socket, connection).catch((fault: unknown) => {
-      // A peer that goes away in the middle is its good right; bytes that are not HTTP are not.
+      // A client may disconnect in the middle of a request, but may not send bytes that are not HTTP.
       if (!socket.destroyed && !isDisconnect(fault)) this.violations.push(String(fault));
       socket.destroy();
     });
@@ -102,7 +102,8 @@ class ScriptedUpstream implements FakeUpstream {
     for (;;) {
       const request = await readRequest(source, connection);
       if (request === null) break;
-      // No provider knows the key with which gateways find out whether it answers anybody.
+      // Gateways send a key that nobody has, to find out whether the provider accepts any key. This provider refuses
+      // it.
       const isNobody = (request.header('authorization') ?? '').includes('sk-nobodys-key-');
       if (!isNobody) this.requests.push(request);
       const script = isNobody ? UNKNOWN_KEY : await this.#handler(request);
@@ -152,7 +153,7 @@ function chunk(piece: Buffer): Buffer {
 }
 
 async function fail(socket: Socket, fault: ReplyFault): Promise<false> {
-  // One tick for the system to send what was written.
+  // The system gets one tick to send what was written.
   await new Promise((resolve) => setImmediate(resolve));
   if (fault.kind === 'reset') socket.resetAndDestroy();
   else if (fault.kind === 'cut') socket.destroy();

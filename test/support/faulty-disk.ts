@@ -1,10 +1,13 @@
-// A disk in memory for the spool writer that fails as a seed has it: full at any byte, I/O errors, syncs that fail and
-// drop what they should have written, or whose failure is told to another sync of the same file. Nothing on it happens
-// by itself: the test says when syncs end.
+// A disk in memory for the spool writer, whose faults depend on a seed: full at any byte, I/O errors, syncs that fail
+// and drop what they should have written, or whose failure another sync of the same file reports. Nothing happens on it
+// by itself: the test decides when syncs end.
 
 import type { SpoolFileSystem } from '../../src/storage/spool/spool-file-system.ts';
 
-/** Of a byte or a file's name: only in memory, on the platter, or dropped by a failed sync and never to be there. */
+/**
+ * The state of a byte or of a file's name: only in memory, on the platter, or dropped by a failed sync and lost for
+ * ever.
+ */
 const DIRTY = 0;
 const DURABLE = 1;
 const LOST = 2;
@@ -12,7 +15,7 @@ const LOST = 2;
 interface FaultyFile {
   readonly bytes: number[];
   readonly state: number[];
-  /** Of its name in its directory; a file without one is not found after a power cut. */
+  /** The state of the file's name in its directory; a file without a durable name is not found after a power cut. */
   nameState: number;
 }
 
@@ -24,18 +27,19 @@ interface RunningSync {
 }
 
 export class FaultyDisk implements SpoolFileSystem {
-  /** Chance that a call fails. */
+  /** The probability that a call fails. */
   trouble = 0;
   /** Bytes that the disk still takes; Infinity: never full. */
   room = Number.POSITIVE_INFINITY;
   /**
-   * A torn record may have stayed, or one that was refused: something could not be cut off or landed although its write
-   * failed.
+   * True: a torn or refused record may be on the disk, because something could not be cut off, or was written although
+   * its write failed.
    */
   isUncertain = false;
   readonly #random: () => number;
   /**
-   * Dropped pages read as zeros at once, as some file systems have it; otherwise they are seen until the power goes.
+   * True: dropped pages read as zeros at once, as in some file systems; false: they stay readable until the power is
+   * cut.
    */
   readonly #dropsVisibly: boolean;
   readonly #files = new Map<string, FaultyFile>();
@@ -64,7 +68,7 @@ export class FaultyDisk implements SpoolFileSystem {
   write(fd: number, buffer: Buffer, offset: number, length: number): number {
     const fails = this.#random() < this.trouble;
     if (fails && this.#random() < 0.3) {
-      // It says that it failed, and some of it is there all the same.
+      // The write reports a failure, but a part of it is on the disk.
       this.#append(fd, buffer.subarray(offset, offset + Math.floor(length * this.#random())));
       this.isUncertain = true;
       throw diskError('EIO');
@@ -92,7 +96,7 @@ export class FaultyDisk implements SpoolFileSystem {
     const file = this.#file(fd);
     const running = this.#syncs.find((sync) => sync.file === file);
     if (running !== undefined && this.#random() < this.trouble) {
-      // The failure is told to whoever asked first.
+      // The caller whose sync was first gets the failure.
       running.mustFail = true;
       this.#drop(file, file.bytes.length);
       return;
@@ -135,7 +139,7 @@ export class FaultyDisk implements SpoolFileSystem {
     this.#reserved = 0;
   }
 
-  /** Everything that was begun in the background ends, well or not. */
+  /** Ends everything that was begun in the background, with or without a failure. */
   endBackgroundWork(): void {
     for (const sync of this.#syncs.splice(0)) {
       const fails = sync.mustFail || this.#random() < this.trouble;

@@ -1,5 +1,5 @@
-// Answers of the API that are no reports, with figures that a screen could round, mix up or leave out, and what the
-// console's screens are to show of them.
+// Answers of the API that are not reports, with figures that a screen could round, mix up or leave out, and what the
+// console's screens must show of them.
 
 import type { components } from '../../src/console/api-types.d.ts';
 
@@ -122,7 +122,7 @@ export const ANSWERS_OF_NOW: Readonly<Record<string, unknown>> = {
   },
 };
 
-/** By screen: figures by their name, with the note below where one belongs to them. */
+/** By screen: figures by their name, with the note below them, if there is one. */
 export const STATS_OF_NOW: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   live: {
     'Requests a second': '20,576.1 / 1,234,567 ended in the last minute',
@@ -171,7 +171,7 @@ export const TABLES_OF_NOW: Readonly<Record<string, Readonly<Record<string, read
   },
 };
 
-/** Of the screen Live: charts as tables. */
+/** The charts of the screen Live, as tables. */
 export const CHARTS_OF_NOW: Readonly<Record<string, readonly (readonly string[])[]>> = {
   'Requests by status': [
     ['03:59:50', '100,000', '0', '3', '4', '5', '6'],

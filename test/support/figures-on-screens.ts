@@ -1,4 +1,4 @@
-// What the console's screens must say of an answer of the reports, cell by cell.
+// Computes what the console's screens must show of a report, cell by cell.
 
 import { bucketLabels, dollars, duration, moment, percent, spaced, whole } from '../../src/console/logic/format.ts';
 import { REASONS } from '../../src/console/logic/route-words.ts';
@@ -13,7 +13,7 @@ export function sorted(rows: readonly (readonly string[])[]): string[] {
   return rows.map((row) => row.join(' ')).toSorted();
 }
 
-/** A chart of a series as a table. `nothing`: of a bucket without requests. */
+/** A chart of a series as a table. `nothing`: the text of a bucket without requests. */
 export function expectedChart(data: Json, valueOf: (point: Json) => string, nothing: string): string[][] {
   const labels = bucketLabels(data['buckets'], data['granularity']);
   const shown: Json[] = [...data['groups'], ...(data['remainder'] === null ? [] : [data['remainder']])];
@@ -87,7 +87,7 @@ const PICKED: Readonly<Record<string, string>> = {
 const REJECTIONS_SHOWN = 10;
 const MODELS_SHOWN = 8;
 
-/** Its tables, by their captions; bars and dots say nothing by themselves. */
+/** The tables of the routing report, by their captions; bars and dots contain no text. */
 export function expectedRoutingTables(data: Json, zone: string): Record<string, string[][]> {
   const rest = data['model_remainder'];
   return {
@@ -156,7 +156,7 @@ function correctedAfter(rows: readonly Json[], name: string): string[][] {
   return rows.map((row) => [
     row[name] || 'no tier',
     percent(row['correction_rate']),
-    // Where nobody followed up there is nothing to draw.
+    // Without follow-ups there is nothing to draw.
     ...(row['follow_ups'] === 0 ? ['not known'] : []),
     whole(row['follow_ups']),
   ]);

@@ -1,9 +1,9 @@
-// The files below a directory of a service that runs: what it removes meanwhile is passed over.
+// Reads the files below a directory of a running service; files that the service removes meanwhile are skipped.
 
 import { type Dirent, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Paths and contents, a byte a character. */
+/** Paths and contents, one character per byte. */
 export function* filesBelow(directory: string): Generator<{ readonly path: string; readonly content: string }> {
   for (const entry of unlessGone((): Dirent[] => readdirSync(directory, { withFileTypes: true })) ?? []) {
     const path = join(directory, entry.name);

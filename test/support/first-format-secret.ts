@@ -1,4 +1,4 @@
-// A secret as versions before the data keys stored it: under the master key itself.
+// Encrypts a secret as versions before the data keys did: directly with the master key.
 
 import { createCipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
 

@@ -1,5 +1,5 @@
-// Requests whose framing can be read in two ways, as bytes. What each would smuggle names a model of its own, so that
-// serving it cannot be missed.
+// Requests, as bytes, whose framing can be read in two ways. A smuggled request names a model of its own, so that a
+// test notices if it is served.
 
 import { KEYS } from './test-configuration.ts';
 
@@ -13,11 +13,14 @@ const SMUGGLED = intendedPost({ body: SMUGGLED_BODY });
 export interface FramingAttack {
   readonly name: string;
   readonly bytes: string;
-  /** Statuses of the one response; an empty connection end is always allowed for what is not HTTP. */
+  /**
+   * The allowed statuses of the one response. For bytes that are not HTTP, closing without a response is always
+   * allowed.
+   */
   readonly statuses: readonly number[];
   /** The framing cannot be trusted, so nothing more may be read from the connection. */
   readonly closes: boolean;
-  /** uWebSockets.js may break the response off with one of its own. */
+  /** uWebSockets.js may interrupt the response with a response of its own. */
   readonly mayBeBrokenOff?: boolean;
   /** The provider may be called, once, with the intended body. */
   readonly mayServe?: boolean;
@@ -51,14 +54,14 @@ function chunked(
   return intendedPost({ headers, length: false, body: `${size(body.length)}\r\n${body}\r\n${lastChunk}` });
 }
 
-// 505 is what uWebSockets.js says of a request line, and of what follows a request, when it cannot read it. Where a
-// packet ends inside the version of the line that follows, it says so in the place of the answer that it held back.
+// uWebSockets.js answers 505 if it cannot read a request line, or the bytes behind a request. If a packet ends inside
+// the version of the following line, it sends the 505 instead of the answer that it held back.
 const REFUSED = { statuses: [400, 411, 505], closes: true } as const;
-/** Served or not: a body in chunks is the last thing that is read of its connection. */
+/** The request may be served or refused. A chunked body is the last thing that is read from its connection. */
 const LAST = { statuses: [200, 400, 505], closes: true, mayServe: true } as const;
 /**
- * As that, and what follows is no request, which uWebSockets.js may say in the middle of the response that is on its
- * way: it looks for a request where the trailers of a body in chunks stand.
+ * Like `LAST`, but the bytes that follow are no request. uWebSockets.js expects a request in the place of the trailers
+ * of a chunked body, and may report this in the middle of the response that is being sent.
  */
 const LAST_BEFORE_NONE = { ...LAST, mayBeBrokenOff: true } as const;
 
@@ -335,8 +338,8 @@ export const FRAMING_ATTACKS: readonly FramingAttack[] = [
 ];
 
 /**
- * What the pinned uWebSockets.js cannot be guarded against: it ends its list of headers at a field without a name, and
- * shows no trace of the rest. With HTTP_FRONT=node they are refused.
+ * Attacks that cannot be detected with the pinned uWebSockets.js: it ends its list of headers at a field without a
+ * name, and shows no trace of the rest. With HTTP_FRONT=node they are refused.
  */
 export const KNOWN_GAPS: readonly FramingAttack[] = [
   {

@@ -1,19 +1,20 @@
-// A port of this machine that nobody listens on. Not one that the system gives out by itself: whoever connects gets
-// those, too, and one that is free now may be the near end of somebody's connection a moment later.
+// Finds a port of this machine on which nobody listens, outside the range from which the system assigns ports: clients
+// get those ports, so one that is free now may be a client's port a moment later.
 
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
-/** Below them begin the ports that Linux gives out (32768), above them end those of well-known services. */
+/** Linux assigns ports above this range (from 32768), and well-known services use ports below it. */
 const FIRST_PORT = 15_000;
 const END_PORT = 32_000;
 const TRIES_MAX = 100;
-/** More than a process asks for, so that those beside it ask for others; prime to the number of ports. */
+/**
+ * More ports than a process needs, so that processes with neighbouring ids use different ports; coprime to the number
+ * of ports.
+ */
 const PORTS_OF_PROCESS = 251;
 
-/**
- * One after the other: of ports that are drawn, two are now and then the same before anybody listens on the first.
- */
+/** Ports are used in sequence: random ports would now and then be the same before anybody listens on the first. */
 let next = (process.pid * PORTS_OF_PROCESS) % (END_PORT - FIRST_PORT);
 
 export async function findFreePort(): Promise<number> {

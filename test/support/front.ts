@@ -1,6 +1,6 @@
-// A gateway and jobs in the test's own process: what `tollgate apply`, `tollgate gateway` and `tollgate jobs` run, with
-// real sockets and real databases, without a supervisor and its processes. For tests that kill nothing; it starts for
-// half to nine tenths of what an installation costs (gateway.ts).
+// A gateway and jobs in the test's own process: runs the code of `tollgate apply`, `tollgate gateway` and `tollgate
+// jobs` with real sockets and real databases, but without a supervisor and its processes. For tests that kill nothing:
+// its start costs half to nine tenths of that of an installation (gateway.ts).
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -28,7 +28,7 @@ export type Front = Pick<Tollgate, 'url' | 'adminUrl' | 'postgresUrl' | 'dataDir
 export interface FrontOptions {
   readonly configurationYaml: string;
   readonly env?: Readonly<Record<string, string>>;
-  /** For tests that ask for reports: the embedded ClickHouse, of which a process has one at a time. */
+  /** For tests that request reports: uses the embedded ClickHouse, of which a process has one at a time. */
   readonly reports?: true;
 }
 

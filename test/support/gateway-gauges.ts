@@ -1,4 +1,4 @@
-// What of a gateway must come back to where it was once nothing is under way: exchanges, calls to providers, relays,
+// The gauges of a gateway that must return to zero once no request is open: exchanges, calls to providers, relays,
 // holds, connections.
 
 import { readFileSync } from 'node:fs';
@@ -6,7 +6,7 @@ import type { Tollgate } from './gateway.ts';
 import { readMetrics } from './metric-values.ts';
 import { waitFor } from './waiting.ts';
 
-/** Each is 0 when nothing is under way. */
+/** Each of these is 0 when no request is open. */
 export const GAUGES = [
   'tollgate_inflight',
   'tollgate_upstream_open',
@@ -21,7 +21,7 @@ export async function readGauges(tollgate: Tollgate): Promise<GatewayGauges> {
   return Object.fromEntries(GAUGES.map((name) => [name, valueOf(name)])) as GatewayGauges;
 }
 
-/** Waits until nothing is under way; throws with what still is. */
+/** Waits until no request is open; throws with the gauges that are not 0. */
 export async function waitForQuiet(tollgate: Tollgate): Promise<void> {
   await waitFor(
     'nothing to be under way',
@@ -33,7 +33,7 @@ export async function waitForQuiet(tollgate: Tollgate): Promise<void> {
 const ESTABLISHED = '01';
 
 /**
- * TCP connections of this machine from or to a port, both ends of one counted once; null where the system does not
+ * The TCP connections of this machine from or to a port, where both ends of one count once; null: the system does not
  * tell.
  */
 export function connectionsAt(port: number): number | null {

@@ -1,6 +1,6 @@
-// A whole installation for a test, black box: `bin/tollgate.js start` with its own data, ports and configuration,
-// embedded databases included. One installation is shared by the tests of a file; stopping it proves that no process is
-// left.
+// A whole installation for a test, as a black box: `bin/tollgate.js start` with its own data, ports and configuration,
+// including embedded databases. The tests of a file share one installation; stopping it asserts that none of its
+// processes is left.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -23,7 +23,7 @@ const START_TIMEOUT_MS = 120_000;
 const STOP_TIMEOUT_MS = 60_000;
 /** The beginning of the banner, which an installation prints when it serves. */
 const ANNOUNCED = 'Tollgate serves ';
-/** Nobody listens there. */
+/** An address where nobody listens. */
 export const NOWHERE = 'http://127.0.0.1:9';
 const COMMAND = fileURLToPath(new URL('../../bin/tollgate.js', import.meta.url));
 
@@ -32,15 +32,15 @@ export interface TollgateOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly gatewayProcesses?: number;
   /**
-   * The installation runs the embedded Postgres, as one without DATABASE_URL does; else it has a database of the test
-   * run's server.
+   * Runs the embedded Postgres, as an installation without DATABASE_URL does; otherwise the installation has a database
+   * on the test run's server.
    */
   readonly ownPostgres?: true;
-  /** Instead of a directory of its own. It is removed with the installation. */
+  /** Uses this directory instead of a new one. It is removed with the installation. */
   readonly dataDir?: string;
   /**
-   * For tests that ask for no report: nothing else needs ClickHouse, and its engine is a third of what an installation
-   * costs.
+   * For tests that request no report: nothing else needs ClickHouse, and its engine is a third of an installation's
+   * cost.
    */
   readonly clickhouse?: 'away';
 }
@@ -50,17 +50,20 @@ export interface Tollgate {
   readonly adminUrl: string;
   readonly postgresUrl: string;
   readonly dataDir: string;
-  /** The supervisor. */
+  /** The process id of the supervisor. */
   readonly pid: number;
   gatewayPids(): number[];
   jobsPid(): number;
-  /** Of the embedded database: the server, and the process of ours that owns it; 0: it does not run. */
+  /** The process ids of the embedded database: the server, and our process that owns it; 0: it does not run. */
   postgresPids(): { readonly postmaster: number; readonly owner: number };
-  /** Runs another command of the same installation, and tells how it ended and what it printed. */
+  /** Runs another command of the same installation; resolves with its exit code and output. */
   run(args: readonly string[]): Promise<{ readonly exitCode: number | null; readonly output: string }>;
-  /** Everything it printed so far. */
+  /** Everything that the installation has printed so far. */
   output(): string;
-  /** Ends it by SIGTERM and removes its data, unless they are to be looked at; throws when a process of it is left. */
+  /**
+   * Ends the installation by SIGTERM and removes its data, unless they are kept; throws if one of its processes is
+   * left.
+   */
   stop(options?: { keepData?: boolean }): Promise<void>;
 }
 
@@ -91,7 +94,7 @@ export async function startTollgate(options: TollgateOptions): Promise<Tollgate>
   return installation;
 }
 
-/** The environment of an installation of a test. `databaseUrl`: null: it has the embedded database. */
+/** The environment of a test's installation. `databaseUrl` null: it has the embedded database. */
 export function settingsOf(installation: {
   readonly dataDir: string;
   readonly port: number;
@@ -110,15 +113,15 @@ export function settingsOf(installation: {
     PORT: String(installation.port),
     ADMIN_PORT: String(installation.adminPort),
     LOG_LEVEL: 'warn',
-    // Tests make in a second what a person makes in a day.
+    // Tests make as many changes in a second as a person in a day.
     CHANGES_PER_MINUTE: '1000000',
     ...installation.env,
   };
 }
 
 /**
- * Runs a command line as bin/tollgate.js does, in this process: a process of its own is a third of a second of CPU.
- * Tells how it ended and what it printed.
+ * Runs a command line as bin/tollgate.js does, but in this process, because a process of its own costs a third of a
+ * second of CPU. Resolves with its exit code and output.
  */
 export async function runCommand(
   args: readonly string[],
@@ -132,7 +135,7 @@ export async function runCommand(
   return { exitCode, output };
 }
 
-/** As `runCommand`, by bin/tollgate.js in a process of its own: for what is to end with its process. */
+/** Like `runCommand`, but runs bin/tollgate.js in a process of its own: for commands that end with their process. */
 export function runCommandApart(
   args: readonly string[],
   env: NodeJS.ProcessEnv,
@@ -149,7 +152,7 @@ class Installation implements Tollgate {
   readonly adminUrl: string;
   readonly dataDir: string;
   readonly #directory: string;
-  /** null: the installation's own. */
+  /** null: the installation has a database of its own. */
   readonly #database: SharedDatabase | null;
   #child: ChildProcess | null = null;
   #env: NodeJS.ProcessEnv = {};
@@ -203,7 +206,7 @@ class Installation implements Tollgate {
       'the installation to be ready',
       async () => {
         if (this.#ended()) throw new Error(`the installation ended before it was ready:\n${this.#printed}`);
-        // Asked only then, so that it is not asked all through its start.
+        // The status is requested only now, and not during the whole start.
         if (!this.#printed.includes(ANNOUNCED)) return this.#printed;
         const answer = await httpCall(`${this.adminUrl}/readyz`).catch(() => null);
         return answer?.status ?? this.#printed;
@@ -259,7 +262,7 @@ class Installation implements Tollgate {
   }
 
   #removeData(): void {
-    // As root, the database has its home elsewhere.
+    // When started as root, the database has its home elsewhere.
     removeInstallation(this.dataDir);
     rmSync(this.#directory, { recursive: true, force: true });
   }
@@ -275,8 +278,8 @@ interface SharedDatabase {
 }
 
 /**
- * A database of its own on the server that the test runner started for all; null without one, as in a file that is run
- * by itself.
+ * Creates a database on the server that the test runner started for all files; null: there is no such server, as when a
+ * file is run by itself.
  */
 async function createSharedDatabase(): Promise<SharedDatabase | null> {
   const server = process.env['TEST_POSTGRES_URL'];
@@ -295,12 +298,12 @@ async function createSharedDatabase(): Promise<SharedDatabase | null> {
   return { url: withDatabase(server, name), drop: () => run(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`) };
 }
 
-/** Random enough for an installation that has a database of somebody else's, and long enough for any of its secrets. */
+/** A secret that is random enough for an installation with DATABASE_URL, and long enough for every kind of secret. */
 function randomSecret(): string {
   return randomBytes(32).toString('base64');
 }
 
-/** The processes that still run after a moment's grace. */
+/** Returns the processes that still run after a moment. */
 async function waitForEnd(entries: readonly ProcessEntry[]): Promise<ProcessEntry[]> {
   let left = entries.filter(isRunning);
   for (let round = 0; round < 50 && left.length > 0; round += 1) {

@@ -1,5 +1,5 @@
-// The reports over facts of the generator, for everybody who may ask for them: a person and an owner of the sample's
-// organization, a member of it, and the platform's operator.
+// The reports over generated facts, for every kind of caller: a person and an owner of the sample's organization, a
+// member of it, and the platform's operator.
 
 import { ROLE_PERMISSIONS } from '../../src/domain/identity/roles.ts';
 import { insertFacts, type RequestFact } from '../../src/storage/clickhouse/facts.ts';
@@ -7,13 +7,13 @@ import { NOBODY, OWNER, PLATFORM } from './billing-front.ts';
 import { openTestClickHouse } from './clickhouse.ts';
 import { type ReportsFront, type ReportsFrontOptions, startReportsFront } from './reports-front.ts';
 
-/** A fact of somebody's in a team. */
+/** A fact that has a person and a team. */
 export type PersonalFact = RequestFact & { readonly teamId: string; readonly userId: string };
 
-/** When the reports are asked for: behind the last of the generator's facts. */
+/** The time of the requests for reports: after the last of the generated facts. */
 const GENERATED_NOW_MS = Date.UTC(2026, 10, 19, 4);
 
-/** The credentials are `caller`, `owner`, `member` and `platform`. `stop` closes the ClickHouse, too. */
+/** The credentials are `caller`, `owner`, `member` and `platform`. `stop` also closes the ClickHouse. */
 export async function startGeneratedReports(
   facts: readonly RequestFact[],
   sample: PersonalFact,

@@ -18,7 +18,7 @@ export interface GenerationView {
   readonly currency: string | null;
 }
 
-/** The record once it is no longer pending. */
+/** Waits until the record is no longer pending. */
 export async function settledGeneration(url: string, key: string, id: string): Promise<GenerationView> {
   const record = await waitFor(
     `generation ${id} to settle`,
@@ -30,8 +30,8 @@ export async function settledGeneration(url: string, key: string, id: string): P
 }
 
 /**
- * Asks as a client should: a 503 says to come again, since what was answered is not all posted yet. On a busy machine
- * jobs may need longer for that than a look-up waits.
+ * Asks as a client should, and repeats the request after a 503, which says that some earlier answers are not posted
+ * yet. On a busy machine jobs may need longer for that than a look-up waits.
  */
 export function askForGenerations(url: string, key: string, query: string): Promise<HttpAnswer> {
   return waitFor(

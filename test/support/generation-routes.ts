@@ -1,5 +1,6 @@
-// The generation routes as a contract test calls them: a good body for each, the envelope it refuses in, and answers
-// read with their reason phrase. The table is the simulated provider's: what it serves, every test of all routes calls.
+// The generation routes as contract tests call them: a good body for each, the envelope of its refusals, and answers
+// read with their reason phrase. The routes are those of the simulated provider, so every test of all routes calls each
+// of them.
 
 import assert from 'node:assert/strict';
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
@@ -11,21 +12,23 @@ import { KEYS, type TestModel } from './test-configuration.ts';
 export interface GenerationRoute {
   readonly path: string;
   readonly envelope: 'openai' | 'messages' | 'systemone';
-  /** The API as the operator's switch names it; null: it has no dialect form. */
+  /** The API's name in the setting DIALECT_REFUSALS; null: its refusals have no dialect form. */
   readonly switchName: string | null;
   readonly model: string;
-  /** A good request's fields but for the model and the limit of its output. */
+  /** The fields of a good request, without the model and the output limit. */
   readonly fields: object;
-  /** The same with what somebody says in it. */
+  /** The same fields with this text of a user. */
   readonly saying: (text: string) => object;
   /** A good reply that says nothing. */
   readonly reply: object;
 }
 
-/** By the family of a provider's API. */
+/** The envelope, by the family of a provider's API. */
 const ENVELOPES = { openai: 'openai', anthropic: 'messages', typesafe: 'systemone' } as const;
 
-/** Whatever the simulated provider answers by itself is a generation; what a good one is stands in its files. */
+/**
+ * Every API that the simulated provider answers without a stored object is a generation; its file has a good example.
+ */
 export const GENERATION_ROUTES: readonly GenerationRoute[] = simulatedRoutes().flatMap(({ path, api }) => {
   const { family, example } = api;
   if (example === undefined) return [];
@@ -55,7 +58,7 @@ function modelOf(kind: ModelKind): string {
 
 const TEXT_APIS = API_NAMES.filter((api) => APIS[api].kind === 'text');
 
-/** A model of each other kind, on the APIs of that kind. */
+/** One model for each kind except text, on the APIs of that kind. */
 const OTHER_MODELS: readonly TestModel[] = MODEL_KIND_NAMES.filter((kind) => kind !== 'text').map((kind) => ({
   id: modelOf(kind),
   providerModel: modelOf(kind).slice('sim/'.length),
@@ -64,7 +67,7 @@ const OTHER_MODELS: readonly TestModel[] = MODEL_KIND_NAMES.filter((kind) => kin
   apis: API_NAMES.filter((api) => APIS[api].kind === kind),
 }));
 
-/** A model of each kind. */
+/** One model for each kind. */
 export const MODELS_OF_KINDS: readonly TestModel[] = [
   { id: 'sim/small', providerModel: 'small', outputCap: 4_096, apis: TEXT_APIS },
   ...OTHER_MODELS,
@@ -74,7 +77,7 @@ export const CONTRACT_MODELS: readonly TestModel[] = [
   ...MODELS_OF_KINDS,
   { id: 'sim/uncapped', providerModel: 'uncapped', outputCap: null, apis: TEXT_APIS },
   { id: 'sim/retired', providerModel: 'retired', outputCap: 4_096, active: false, apis: TEXT_APIS },
-  // For providers that ask for a pause.
+  // For tests in which a provider asks for a pause.
   ...MODELS_OF_KINDS.map((model) => ({
     ...model,
     id: `${model.id}-paused`,

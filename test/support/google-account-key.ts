@@ -1,4 +1,4 @@
-// A service account of Google's for tests: its key is made here and is known to nobody else.
+// A service account of Google's for tests: its key is generated here, and nobody else knows it.
 
 import { createPublicKey, generateKeyPairSync } from 'node:crypto';
 

@@ -1,5 +1,5 @@
-// Every place where people's texts stand in a request, API by API, and the replies that bring some: for tests of what
-// guardrails look at.
+// Every place where people's texts stand in a request, API by API, and replies that contain such texts: for tests of
+// what guardrails screen.
 
 import type { ScriptedReply } from './fake-upstream.ts';
 import { GENERATION_ROUTES } from './generation-routes.ts';
@@ -9,7 +9,7 @@ type Json = Readonly<Record<string, unknown>>;
 export interface TextPlace {
   readonly path: string;
   readonly name: string;
-  /** A good request with this text there. */
+  /** Makes a good request with this text in that place. */
   readonly body: (text: string) => Json;
 }
 
@@ -134,7 +134,7 @@ const MANY_PLACES: readonly TextPlace[] = [
   ),
 ];
 
-/** Of every API: where its good request says something, and the places of those that have many. */
+/** For every API: the place of the text in its good request, and further places in the APIs that have many. */
 export const TEXT_PLACES: readonly TextPlace[] = [
   ...GENERATION_ROUTES.filter(({ model }) => model !== 'sim/small').map(({ path, model, saying }) => ({
     path,
@@ -148,7 +148,7 @@ export interface TextReply {
   readonly path: string;
   readonly name: string;
   readonly request: (text: string) => Json;
-  /** The provider's reply, with this text in it. */
+  /** Makes a provider's reply that contains this text. */
   readonly reply: (text: string) => ScriptedReply;
 }
 
@@ -257,7 +257,7 @@ export const TEXT_REPLIES: readonly TextReply[] = [
   },
 ];
 
-/** A good reply to a request of this path that says nothing. */
+/** A good reply to a request on this path, without text. */
 export function emptyReply(path: string): ScriptedReply {
   return json((GENERATION_ROUTES.find((route) => route.path === path)?.reply ?? {}) as Json);
 }

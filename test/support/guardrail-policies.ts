@@ -1,4 +1,4 @@
-// Guardrail policies for tests of detectors and of those who act on findings.
+// Guardrail policies for tests of detectors and of the code that acts on findings.
 
 import { type CompiledPolicy, compilePolicy } from '../../src/domain/guardrails/compile-policy.ts';
 import { type Finding, resolveOverlaps } from '../../src/domain/guardrails/finding.ts';
@@ -51,7 +51,7 @@ export function findingsIn(compiled: CompiledPolicy, text: string | Uint8Array):
   return findings;
 }
 
-/** Entity and text of each that counts. */
+/** The entity and text of each finding that counts. */
 export function foundIn(compiled: CompiledPolicy, text: string): (readonly [entity: string, value: string])[] {
   const bytes = Buffer.from(text);
   return resolveOverlaps(findingsIn(compiled, bytes)).map(({ entity, start, end }) => [

@@ -1,9 +1,9 @@
-// Texts that are made to be slow to screen: each makes one detector look closer as often as it can, find nothing or
-// nothing that ends the scan, and read as much as it may.
+// Texts that are slow to screen: each makes one detector read as much as it may, as often as it can, and find nothing
+// that would end the scan.
 
 import { Buffer } from 'node:buffer';
 
-/** Each over and over. */
+/** Each part is repeated. */
 const PARTS: Readonly<Record<string, string>> = {
   'runs of a': 'a',
   'runs of digits': '7',

@@ -1,5 +1,5 @@
-// One HTTP request by a test on a connection of its own, with the response's bytes exactly as they came and whether
-// they came whole. In contract tests it is held against the product's OpenAPI document.
+// Sends one HTTP request on a connection of its own, and returns the response's exact bytes and whether it was
+// complete. In contract tests the response is compared with the product's OpenAPI document.
 
 import { type ClientRequest, request as httpRequest, type IncomingHttpHeaders } from 'node:http';
 import { checkAnswer, OWN_REFUSAL_HEADER } from './documented-answers.ts';
@@ -8,7 +8,10 @@ export interface HttpCall {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string | string[]>>;
   readonly body?: Buffer | string;
-  /** The provider answers in no format, on purpose, and what is relayed of it is not in the document either. */
+  /**
+   * The provider's reply deliberately has no documented format, so its relayed bytes are not compared with the
+   * document.
+   */
   readonly isOffFormat?: boolean;
   /** The body is sent with a Transfer-Encoding instead of its length. */
   readonly isChunked?: boolean;
@@ -34,13 +37,13 @@ export async function httpCall(url: string, call: HttpCall = {}): Promise<HttpAn
   const answering = answerTo(request);
   request.end(body ?? undefined);
   const answer = await answering;
-  // A refusal is the product's own, whatever the provider answers in.
+  // A refusal is the product's own, whatever the provider answers.
   const isChecked = call.isOffFormat !== true || answer.headers[OWN_REFUSAL_HEADER] !== undefined;
   if (answer.complete && isChecked) await checkAnswer(url, method, answer);
   return answer;
 }
 
-/** Of a request that is being sent. */
+/** Collects the answer to a request that is being sent. */
 export function answerTo(request: ClientRequest): Promise<HttpAnswer> {
   return new Promise((resolve, reject) => {
     request.on('error', reject);

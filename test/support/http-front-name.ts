@@ -1,4 +1,5 @@
-// Which front the servers of this run have: `HTTP_FRONT=node` runs a suite over node:http instead of uWebSockets.js.
+// Names the HTTP front of the servers in this run: `HTTP_FRONT=node` runs a suite over node:http instead of
+// uWebSockets.js.
 
 import { chooseFront } from '../../src/http/fronts/choose-front.ts';
 import type { Front } from '../../src/http/fronts/front.ts';

@@ -1,5 +1,5 @@
-// The HTTP front with routes of a test's own, in the test's process: for what is decided before or without the data
-// plane.
+// The HTTP front with a test's own routes, in the test's process: for decisions that are made before or without the
+// data plane.
 
 import type { ConnectionCap } from '../../src/http/connections.ts';
 import type { Front } from '../../src/http/fronts/front.ts';
@@ -15,11 +15,11 @@ export interface HttpFront {
   readonly url: string;
   readonly port: number;
   readonly server: Server;
-  /** Caps for which connections were closed as they came. */
+  /** The caps for which connections were closed on arrival. */
   readonly refusedConnections: readonly ConnectionCap[];
-  /** Kinds of refusals that were answered. */
+  /** The kinds of refusals that were sent. */
   readonly refusals: readonly string[];
-  /** Throws what routes threw meanwhile: a fault is answered with 500 and is never expected here. */
+  /** Throws errors that routes threw meanwhile: a fault is answered with 500 and never expected here. */
   stop(): Promise<void>;
 }
 
@@ -54,7 +54,7 @@ export async function startHttpFront(
   const port = await findFreePort();
   await server.listen('127.0.0.1', port);
   const url = `http://127.0.0.1:${port}`;
-  // The whole table, which describes itself.
+  // These are all routes, so the OpenAPI document describes the answers.
   if (routes.some(({ path }) => path === '/openapi.json')) expectDocumentedAnswers(url);
   return {
     url,

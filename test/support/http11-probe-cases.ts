@@ -1,5 +1,5 @@
-// The 87 smuggling cases of Http11Probe (github.com/MDA2AV/Http11Probe, MIT): what each sends, and what it wants of a
-// server by RFC 9110 and 9112. What the fronts answer is the table of test/integration/http11-probe.test.ts.
+// The 87 smuggling cases of Http11Probe (github.com/MDA2AV/Http11Probe, MIT): what each case sends, and what RFC 9110
+// and 9112 require of a server. The table in test/integration/http11-probe.test.ts has the answers of the fronts.
 
 /**
  * What a case wants. Where nothing else is said, a connection that is closed without an answer is as good.
@@ -15,10 +15,13 @@ export type Wanted = 'refused' | 'unknown' | 'either' | 'last' | 'single' | 'cle
 
 export interface ProbeCase {
   readonly id: string;
-  /** The section that it goes by. */
+  /** The section that the case is based on. */
   readonly rfc: string;
   readonly wanted: Wanted;
-  /** Latin-1. The second is sent behind the answer to the first, where the connection is still open. */
+  /**
+   * The bytes to send, as Latin-1. The second text is sent after the answer to the first, if the connection is still
+   * open.
+   */
   readonly sends: readonly string[];
 }
 
@@ -32,23 +35,23 @@ function post(lines: readonly string[], body = ''): string {
   return head('POST', lines) + body;
 }
 
-/** A body in chunks, as it stands behind the head. */
+/** Sends a chunked body, as it stands behind the head. */
 const chunks = (body: string): string => post(['Transfer-Encoding: chunked'], body);
 
-/** With five bytes of a body, by the length that is also there. */
+/** Sends five bytes of a body, whose length is also given. */
 const sized = (transferEncoding: string): string => post([transferEncoding, 'Content-Length: 5'], 'hello');
 
 const FOLLOW_UP = 'GET /follow-up HTTP/1.1\r\nHost: gate.test\r\n\r\n';
 const smuggled = (method: string, lines: readonly string[] = []): string =>
   [`${method} /smuggled HTTP/1.1`, HOST, ...lines, '', ''].join('\r\n');
 
-/** An empty body in chunks with a request behind it, all within the declared length. */
+/** An empty chunked body with a request behind it, all within the declared length. */
 function hiding(lines: (bytes: number) => readonly string[], method = 'GET'): string {
   const body = `0\r\n\r\n${smuggled(method)}`;
   return post(lines(body.length), body);
 }
 
-/** As chunks a request, by its length only the size of the first of them. */
+/** Read as chunks it contains a request; read by its length, only the size line of the first chunk. */
 function hidingInChunk(): string {
   const request = smuggled('GET', ['Content-Length: 7']);
   const size = request.length.toString(16);

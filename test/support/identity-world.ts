@@ -1,15 +1,15 @@
-// Two organizations with people, teams, keys and tokens, made through the API of a running installation: whom the
-// identity tests let act.
+// Two organizations with people, teams, keys and tokens, made through the API of a running installation: the actors of
+// the identity tests.
 
 import assert from 'node:assert/strict';
 import { httpCall } from './http-call.ts';
 
-/** As random as an installation wants it that has a database of somebody else's. */
+/** As random as an installation with DATABASE_URL requires. */
 export const ADMIN_TOKEN = 'tga-Yk3vQ9xT7mZ2sLr8WcDn5HfBpJ6uGe4A';
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Calls the API and gives what is in `data`; fails on any other status than the expected one. */
+/** Calls the API and resolves with its `data`; fails on any status other than the expected one. */
 export async function ask(
   url: string,
   credential: string,
@@ -27,7 +27,7 @@ export async function ask(
   return (JSON.parse(answer.body.toString()) as { data: Json }).data;
 }
 
-/** The id of an organization, asked for with a credential of the platform. */
+/** Finds the id of an organization, with a credential of the platform. */
 export async function organizationIdOf(url: string, credential: string, slug: string): Promise<string> {
   const organizations = (await ask(
     url,
@@ -44,7 +44,7 @@ export interface Person {
   readonly tokenId: string;
 }
 
-/** One organization, its owner's eyes and hands. */
+/** One organization, as its owner sees and changes it. */
 export class Tenant {
   readonly url: string;
   readonly id: string;
@@ -69,7 +69,7 @@ export class Tenant {
     return Tenant.adopt(url, String(organization['id']));
   }
 
-  /** An organization that exists, by its first owner. */
+  /** Uses an existing organization through its first owner. */
   static async adopt(url: string, id: string): Promise<Tenant> {
     const members = (await ask(
       url,
@@ -85,7 +85,7 @@ export class Tenant {
     return ask(this.url, this.owner.token, method, `/v1/admin/active-org${path}`, body, status);
   }
 
-  /** A member with a token of their own, if asked for in a team too. */
+  /** Adds a member with a token of their own, optionally in a team. */
   async addPerson(
     role: 'owner' | 'admin' | 'member',
     team?: { id: string; role: 'owner' | 'admin' | 'member' },

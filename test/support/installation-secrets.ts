@@ -1,4 +1,4 @@
-// The secrets of an installation that has never had another master key.
+// The secrets of an installation that has always had the same master key.
 
 import { deriveDelegationKey } from '../../src/domain/identity/delegation-token.ts';
 import { derivePepper } from '../../src/domain/identity/key-hash.ts';

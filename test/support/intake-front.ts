@@ -1,5 +1,5 @@
-// The HTTP front and the intake of request bodies, in the test's process: the look-up of a credential ends when the
-// test says so, and whoever is let in is answered with the digest of what was received.
+// The HTTP front and the intake of request bodies, in the test's process. The test decides when the look-up of a
+// credential ends; an accepted request is answered with the digest of the body that was received.
 
 import { createHash } from 'node:crypto';
 import type { Refusal } from '../../src/domain/refusals/refusal.ts';
@@ -13,13 +13,13 @@ import { type HttpFront, startHttpFront } from './http-front.ts';
 
 export const INTAKE_PATH = '/v1/intake';
 export const BODY_LIMIT_BYTES = 1 << 25;
-/** Known without a look-up. */
+/** A key that is known without a look-up. */
 export const WARM_KEY = 'warm';
-/** Known, too, and of another organization. */
+/** Also a known key, of another organization. */
 export const OTHER_WARM_KEY = 'other-warm';
-/** Refused without a look-up. */
+/** A key that is refused without a look-up. */
 export const REFUSED_KEY = 'refused';
-/** To be looked up, and found or not as the test says. */
+/** A key that must be looked up; the test decides whether it is found. */
 export const COLD_KEY = 'cold';
 
 const SOMEBODY: MemoryOwner = { organizationId: 'somebody' };
@@ -27,11 +27,11 @@ const ANOTHER: MemoryOwner = { organizationId: 'another' };
 
 export interface IntakeFront extends HttpFront {
   readonly buffers: BufferPool;
-  /** Digests of the bodies that were received whole, from whoever was let in. */
+  /** Digests of the complete bodies of accepted requests. */
   readonly received: readonly string[];
-  /** Look-ups that wait. */
+  /** The number of waiting look-ups. */
   readonly waiting: number;
-  /** Ends the look-ups that wait. */
+  /** Ends the waiting look-ups. */
   answerLookUps(isGood: boolean): void;
 }
 
@@ -85,7 +85,7 @@ export function digestOf(body: Uint8Array): string {
 
 const PIECE_BYTES = 4_096;
 
-/** JSON of exactly this length, no two stretches of it alike. */
+/** JSON of exactly this length, in which no two parts are alike. */
 export function bodyOf(bytes: number, mark = 'm'): Buffer {
   const body = Buffer.allocUnsafe(bytes);
   let end = body.write('{"model":"m","x":"', 'latin1');

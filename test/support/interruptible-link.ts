@@ -1,5 +1,5 @@
-// A TCP link between an installation and a Postgres of a test, which can be cut and mended: while it is cut, what was
-// connected is gone and nobody listens. It can also fall silent: nothing more passes, and nobody is told.
+// A TCP link between an installation and a test's Postgres that can be cut and restored: while it is cut, its
+// connections are closed and nobody listens. It can also fall silent: nothing more passes, and neither side is told.
 
 import { connect, createServer, type Socket } from 'node:net';
 import pg from 'pg';
@@ -9,7 +9,7 @@ export interface InterruptibleLink {
   readonly url: string;
   cut(): Promise<void>;
   mend(): Promise<void>;
-  /** For the connections there are, for ever. */
+  /** Silences the present connections for ever. */
   silence(): void;
 }
 
@@ -17,7 +17,7 @@ export async function startInterruptibleLink(to: string): Promise<InterruptibleL
   const { host, port: toPort, user, password, database } = new pg.Client({ connectionString: to });
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
-    // A server on this machine listens on a socket in a directory.
+    // A local server may listen on a socket in a directory.
     const onwards = host.startsWith('/') ? connect(`${host}/.s.PGSQL.${toPort}`) : connect(toPort, host);
     for (const [one, other] of [
       [socket, onwards],

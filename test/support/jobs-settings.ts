@@ -1,4 +1,4 @@
-// What a jobs process of a test is told beside its databases.
+// The settings of a test's jobs process besides its databases.
 
 import { NO_PROXIES } from '../../src/upstream/proxy-of.ts';
 

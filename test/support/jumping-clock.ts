@@ -1,5 +1,5 @@
-// Loaded into every process of an installation before its own code (`node --import`): the time of day is off by as many
-// milliseconds as the file says that CLOCK_OFFSET_FILE names. What runs by the monotonic clock is not touched.
+// Loaded into every process of an installation before its own code (`node --import`). It shifts the time of day by as
+// many milliseconds as the file named by CLOCK_OFFSET_FILE says. The monotonic clock is not changed.
 
 import { readFileSync } from 'node:fs';
 

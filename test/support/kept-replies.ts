@@ -1,4 +1,4 @@
-// Replies as the relay would have kept them when their end is reached.
+// Builds replies as the relay has captured them when it reaches their end.
 
 import type { KeptReply } from '../../src/generation/dialects/dialect.ts';
 import { CaptureBuffer } from '../../src/generation/reply/capture-buffer.ts';
@@ -14,7 +14,7 @@ export function keptPieces(pieces: readonly Buffer[], cut: boolean): KeptReply {
   return { beginning: kept.beginning(), end: kept.end(), condensed: kept.condensedDocument(), cut };
 }
 
-/** A stream that broke off after these bytes. */
+/** A stream that ended after these bytes without its last event. */
 export function cutReply(body: Buffer | string): KeptReply {
   return keptReply(body, { kind: 'whole' }, true);
 }

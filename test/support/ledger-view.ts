@@ -1,5 +1,4 @@
-// What a test reads of an installation's money directly in Postgres: wallets, leases, postings, generations. It writes
-// nothing.
+// Reads an installation's money directly in Postgres: wallets, leases, postings, generations. It writes nothing.
 
 import pg from 'pg';
 
@@ -8,13 +7,13 @@ export interface WalletView {
   readonly leased: bigint;
 }
 
-/** Queries cast what JavaScript would round to text. */
+/** Queries cast numbers to text that JavaScript would round. */
 export type LedgerRow = Readonly<Record<string, string | number | boolean | null>>;
 
 export interface LedgerView {
   /** The wallet of an organization. */
   wallet(organizationSlug: string): Promise<WalletView>;
-  /** Of those that were admitted. */
+  /** The number of admitted generations. */
   generationCount(): Promise<number>;
   query(text: string, values?: readonly unknown[]): Promise<LedgerRow[]>;
   close(): Promise<void>;

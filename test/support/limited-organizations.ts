@@ -1,5 +1,5 @@
-// An installation whose organizations have little money and narrow limits: its configuration, its keys, and a provider
-// that uses exactly what a request may.
+// Organizations with little money and narrow limits: the configuration of an installation, its keys, and a provider
+// that uses exactly as much as a request may.
 
 import { type FakeUpstream, type Script, startFakeUpstream } from './fake-upstream.ts';
 
@@ -11,7 +11,10 @@ export interface LimitedOrganization {
   readonly limits?: readonly string[];
 }
 
-/** Pico-dollars of an output token; input costs nothing, so that a hold does not depend on how its bound is found. */
+/**
+ * The price of an output token in pico-dollars. Input is free, so that a hold does not depend on how its bound is
+ * found.
+ */
 export const PICO_PER_OUTPUT_TOKEN = 10_000_000n;
 const OUTPUT_PRICE = '10.00';
 
@@ -61,7 +64,7 @@ export function chatBody(outputTokensMax: number, content = 'hi'): string {
   return JSON.stringify({ model: 'sim/small', messages: [{ role: 'user', content }], max_tokens: outputTokensMax });
 }
 
-/** Sets no limit, and says beside it how many tokens are to be used. */
+/** A body without an output limit that tells the provider how many tokens to use. */
 export function unlimitedChatBody(outputTokens: number): string {
   return JSON.stringify({
     model: 'sim/small',
@@ -70,12 +73,12 @@ export function unlimitedChatBody(outputTokens: number): string {
   });
 }
 
-/** What a request for `sim/small` holds that sets no limit. */
+/** The tokens that a request for `sim/small` without a limit holds. */
 export const UNLIMITED_TOKENS = 16_384;
 
 /**
- * Answers that each of its output tokens was used: what was held is charged. `before`: runs first, for requests that
- * stay open.
+ * Starts a provider that reports every allowed output token as used, so the whole hold is charged. `before` runs before
+ * each answer, for requests that stay open.
  */
 export function startExactProvider(
   before: (outputTokens: number) => Promise<void> = () => Promise.resolve(),
@@ -88,7 +91,7 @@ export function startExactProvider(
     };
     const tokens = max_tokens ?? max_output_tokens ?? Number(user ?? 0);
     await before(tokens);
-    // In the words of every text dialect.
+    // The usage in the form of every text dialect.
     const usage = {
       prompt_tokens: 1,
       input_tokens: 1,

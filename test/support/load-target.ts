@@ -1,5 +1,4 @@
-// A server for a load: answers each request after a time that the test plans, and keeps its own log of how long each
-// took there.
+// A server for load tests: answers each request after a time that the test chooses, and records how long each one took.
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -1,5 +1,5 @@
-// The routes of uploaded files over HTTP, on a real Postgres and a real directory, in the test's process: who calls is
-// decided by the test.
+// The routes of uploaded files over HTTP, on a real Postgres and a real directory, in the test's process. The test
+// decides who calls.
 
 import { randomUUID } from 'node:crypto';
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
@@ -37,10 +37,10 @@ export interface MediaFront {
   readonly media: HeldMedia | null;
   readonly dataDirectory: string;
   readonly organizations: Readonly<Record<'acme' | 'other', string>>;
-  /** `as` null: without a credential. */
+  /** `as` null calls without a credential. */
   call(as: string | null, path: string, call?: HttpCall): Promise<HttpAnswer>;
   upload(as: string, bytes: Buffer | string, more?: Partial<FormEntry>): Promise<UploadAnswer>;
-  /** Names of the files that are kept, and of those that are being received. */
+  /** Names of the stored files, and of those that are being received. */
   files(): { readonly objects: readonly string[]; readonly staged: readonly string[] };
   stop(): Promise<void>;
 }
@@ -60,11 +60,14 @@ export interface UploadAnswer {
 export interface MediaFrontPlace {
   /** Absent: a new directory, removed at the end. */
   readonly dataDirectory?: string;
-  /** Of whose installation this front is one more gateway; absent: of one with organizations and a place of its own. */
+  /**
+   * Makes this front a second gateway of that front's installation; absent: a new installation with its own
+   * organizations and directory.
+   */
   readonly beside?: MediaFront;
 }
 
-/** `config` null: the installation keeps no files. */
+/** `config` null: the installation stores no files. */
 export async function startMediaFront(
   postgres: Postgres,
   config: (Partial<MediaConfig> & Pick<MediaConfig, 'limits'>) | null,
@@ -75,7 +78,7 @@ export async function startMediaFront(
     acme: (await fundOrganization(postgres, 0n)).organizationId,
     other: (await fundOrganization(postgres, 0n)).organizationId,
   };
-  // Fronts of one database have directories of their own.
+  // Each test's fronts have another directory in the same database, so the registered directory is removed.
   if (place.beside === undefined) await postgres.query('DELETE FROM media_home');
   const media = await createMedia({
     config: {

@@ -1,8 +1,11 @@
-// What an installation's admin address says of itself, sample by sample.
+// Reads the metrics of an installation's admin address, sample by sample.
 
 import { httpCall } from './http-call.ts';
 
-/** One look at all of them. Of a sample without labels its first line counts; one that is not there is NaN. */
+/**
+ * Reads all metrics once, and returns a function that finds a sample. Without labels it finds the first line of the
+ * metric; a missing sample is NaN.
+ */
 export async function readMetrics(adminUrl: string): Promise<(sample: string) => number> {
   const text = (await httpCall(`${adminUrl}/metrics`)).body.toString('utf8');
   return (sample) => {

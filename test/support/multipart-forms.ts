@@ -1,5 +1,5 @@
-// Writes multipart forms for tests, as browsers do, and reads them the way a lenient server might: naively, and with
-// any line end.
+// Writes multipart forms for tests, as browsers do, and reads them in two ways: strictly by the standard, and as the
+// most lenient server might.
 
 export interface FormEntry {
   readonly name: string;
@@ -28,11 +28,11 @@ export function writeForm(boundary: string, entries: readonly FormEntry[], frame
 export interface ReadPart {
   readonly name: string;
   readonly value: string;
-  /** Of the value, in bytes. */
+  /** The position of the value, in bytes. */
   readonly start: number;
 }
 
-/** By the book: splits at CRLF and the boundary. Works on latin1, so offsets are bytes. */
+/** Reads by the standard: splits at CRLF and the boundary. Works on latin1, so offsets are bytes. */
 export function readFormNaively(body: Buffer, boundary: string): ReadPart[] {
   const text = `\r\n${body.toString('latin1')}`;
   const parts: ReadPart[] = [];
@@ -50,8 +50,8 @@ export function readFormNaively(body: Buffer, boundary: string): ReadPart[] {
 }
 
 /**
- * As the most forgiving server would: any line end, padding after the boundary, folded headers, single quotes or none,
- * percent-decoded names.
+ * Reads as the most lenient server would: any line end, padding after the boundary, folded headers, single quotes or
+ * none, percent-decoded names.
  */
 export function readFormLeniently(body: Buffer, boundary: string): { name: string; value: string }[] {
   const literal = boundary.replace(/[^0-9A-Za-z]/g, '\\$&');

@@ -1,4 +1,4 @@
-// A name server for tests on a real UDP socket: it knows one answer for every name, and can fail or say nothing.
+// A name server for tests on a real UDP socket: it has one answer for every name, and can fail or stay silent.
 
 import { createSocket, type Socket } from 'node:dgram';
 import { type LookupAddress, Resolver } from 'node:dns';
@@ -14,9 +14,9 @@ const SERVFAIL = 2;
 const NAME_OF_QUESTION = 0xc0_0c;
 
 export class NameServer {
-  /** What every name stands for. */
+  /** The addresses of every name. */
   addresses: readonly string[] = [];
-  /** In the place of `addresses`: what names stand for by turns, another one with each question. */
+  /** Instead of `addresses`: lists of addresses that are used in turn, one for each question. */
   turns: readonly (readonly string[])[] = [];
   mode: 'answers' | 'fails' | 'hangs' = 'answers';
   /** Questions about IPv4 addresses: one for each look-up. */
@@ -37,7 +37,7 @@ export class NameServer {
     return server;
   }
 
-  /** Asks this server, as the system's resolver asks its own; IPv6 addresses first. */
+  /** Resolves a name with this server, as the system's resolver does; IPv6 addresses first. */
   readonly resolve: Resolve = (host, _, answer) => {
     const found: LookupAddress[] = [];
     let failure: NodeJS.ErrnoException | null = null;
@@ -50,7 +50,7 @@ export class NameServer {
       found.sort((one, other) => other.family - one.family);
       answer(found.length > 0 ? null : (failure ?? new Error('no address')), found);
     };
-    // One that hangs is waited for, as getaddrinfo waits for many seconds.
+    // A server that hangs makes the caller wait, as getaddrinfo waits for many seconds.
     if (this.mode === 'hangs') {
       this.questions += 1;
       return;
@@ -93,7 +93,7 @@ function recordOf(type: number, data: Buffer): Buffer {
   return Buffer.concat([head, data]);
 }
 
-/** Of an IPv6 address only `::1` is needed. */
+/** The only IPv6 address that tests need is `::1`. */
 function bytesOf(address: string): Buffer {
   if (isIPv6(address)) return Buffer.concat([Buffer.alloc(15), Buffer.of(1)]);
   return Buffer.from(address.split('.').map(Number));

@@ -1,5 +1,5 @@
-// nginx before servers of a test, as a proxy that hands bodies on as they come. It puts an id of its own on every
-// request that it forwards, so a call behind it that has none, or one that was there before, was smuggled.
+// Starts nginx in front of a test's servers, as a proxy that does not buffer bodies. It adds an id to every request
+// that it forwards, so a call with no id, or with one that came before, was smuggled.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -14,12 +14,12 @@ import { waitFor } from './waiting.ts';
 export const HOP_HEADER = 'x-hop';
 
 export interface NginxBefore {
-  /** In the order of the servers behind them. */
+  /** One port for each server, in the same order. */
   readonly ports: readonly number[];
   stop(): Promise<void>;
 }
 
-/** `ports`: of the servers behind it. Resolves when each answers through it, with whatever status below 500. */
+/** `ports`: those of the servers behind it. Resolves when each one answers through nginx, with any status below 500. */
 export async function startNginxBefore(ports: readonly number[]): Promise<NginxBefore> {
   const directory = mkdtempSync(join(tmpdir(), 'tollgate-nginx-'));
   const own = await Promise.all(ports.map(() => findFreePort()));

@@ -1,4 +1,4 @@
-// The routing part of a catalog by which nobody routes.
+// The routing part of a catalog in which no organization uses auto routing.
 
 import type { RoutingTable } from '../../src/domain/routing/routing-table.ts';
 

@@ -1,14 +1,15 @@
-// Preloaded into every process of a test run (NODE_OPTIONS). The process of a test file notes at its end what CPU time
-// it took, with all processes that it started and outlived: wall time says little about a file that ran beside others.
-// Where files share a process (run-batch.ts) each is noted when its tests are done, and the process for the rest.
+// Preloaded into every process of a test run (NODE_OPTIONS). The process of a test file records at its end the CPU time
+// that it used, including all processes that it started and outlived: wall time says little about a file that ran
+// beside others. If files share a process (run-batch.ts), each is recorded when its tests are done, and the process
+// records the rest.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 export interface CpuSeconds {
-  /** Of this process. */
+  /** CPU time of this process. */
   readonly own: number;
-  /** Of those that it started and that have ended. */
+  /** CPU time of the processes that it started and that have ended. */
   readonly children: number;
 }
 
@@ -20,13 +21,13 @@ const noted = { own: 0, children: 0 };
 if (directory !== undefined && main !== undefined && /\.test\.(ts|mjs)$/.test(main))
   process.on('exit', () => noteCpuTime(main, noted));
 
-/** What this process has taken until now. */
+/** The CPU time that this process has used until now. */
 export function cpuSeconds(): CpuSeconds {
   const { user, system } = process.cpuUsage();
   return { own: (user + system) / 1_000_000, children: secondsOfChildren() };
 }
 
-/** Notes for a test file what was taken since `begun`. */
+/** Records for a test file the CPU time since `begun`. */
 export function noteCpuTime(file: string, begun: CpuSeconds): void {
   if (directory === undefined) return;
   const now = cpuSeconds();
@@ -38,7 +39,7 @@ export function noteCpuTime(file: string, begun: CpuSeconds): void {
   writeFileSync(join(directory, `${process.pid}-${(notes += 1)}`), JSON.stringify(note));
 }
 
-/** Of the descendants that have ended; 0 where the system does not say. */
+/** CPU time of descendants that have ended; 0 if the system does not tell. */
 export function secondsOfChildren(): number {
   try {
     const stat = readFileSync('/proc/self/stat', 'latin1');

@@ -1,5 +1,5 @@
-// Preloaded into the processes of an installation by a soak (NODE_OPTIONS): each notes every few seconds what memory
-// its JavaScript has and how long its event loop was held up, which its metrics say of all processes together.
+// Preloaded into the processes of an installation by a soak (NODE_OPTIONS). Every few seconds each one records its
+// JavaScript memory and how long its event loop was held up; the metrics only have these of all processes together.
 
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,9 +12,9 @@ const RESOLUTION_MS = 20;
 
 export interface MemoryNote {
   readonly heapBytes: number;
-  /** Of buffers, beside the heap. */
+  /** Memory of buffers outside the heap. */
   readonly externalBytes: number;
-  /** The longest and the 99th percentile since the note before, in milliseconds. */
+  /** The longest delay and the 99th percentile since the last note, in milliseconds. */
   readonly loopDelayMaxMs: number;
   readonly loopDelayP99Ms: number;
 }
@@ -26,12 +26,12 @@ if (directory !== undefined && isMainThread && !import.meta.main) {
   setInterval(() => note(join(directory, String(process.pid)), delay), EVERY_MS).unref();
 }
 
-/** The environment under which an installation's processes note into `into`. */
+/** The environment that makes an installation's processes write their notes into `into`. */
 export function memoryNotes(into: string): Record<string, string> {
   return { NODE_OPTIONS: `--import=${fileURLToPath(import.meta.url)}`, TOLLGATE_TEST_MEMORY: into };
 }
 
-/** The newest note of a process; null: it has none yet, or is not one of ours. */
+/** The newest note of a process; null: it has written none yet, or is not one of ours. */
 export function readMemoryNote(from: string, pid: number): MemoryNote | null {
   try {
     return JSON.parse(readFileSync(join(from, String(pid)), 'utf8')) as MemoryNote;
@@ -51,10 +51,10 @@ function note(file: string, delay: IntervalHistogram): void {
   };
   delay.reset();
   try {
-    // Whole or not at all: who reads may come at any moment.
+    // The file is replaced as a whole, because it may be read at any moment.
     writeFileSync(`${file}.new`, JSON.stringify(found));
     renameSync(`${file}.new`, file);
   } catch {
-    // The run is over, and the directory gone.
+    // The run is over, and the directory was removed.
   }
 }

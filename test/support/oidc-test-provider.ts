@@ -1,5 +1,4 @@
-// A real OpenID provider (oidc-provider) on this machine that asks nobody anything: its next visitor is whom the test
-// says.
+// A real OpenID provider (oidc-provider) on this machine without a login page: the test says who signs in next.
 
 import assert from 'node:assert/strict';
 import { createServer, type Server, type ServerResponse } from 'node:http';
@@ -9,25 +8,25 @@ export interface OidcAccount {
   readonly email: string;
   readonly verified: boolean;
   groups: string[] | string;
-  /** Instead of groups it names where they are, as Entra ID does of a person with over 200. */
+  /** The provider only says where the groups are, as Entra ID does for a person with over 200 groups. */
   groupsElsewhere?: boolean;
 }
 
-/** An ID token, opened: a test changes what is in it, without the key that signed it. */
+/** The parts of an ID token: a test changes its content without the key that signed it. */
 export interface IdTokenParts {
   readonly header: Readonly<Record<string, unknown>>;
   readonly claims: Readonly<Record<string, unknown>>;
   readonly signature: string;
 }
 
-/** A provider whose next visitor is whom the test says. */
+/** A provider at which the test says who signs in next. */
 export class OidcTestProvider {
   visitor = '';
-  /** Its user information is out of order. */
+  /** Makes its user information endpoint fail. */
   userInfoFails = false;
-  /** Calls to its token endpoint that it lets wait; null: it answers. */
+  /** Calls that its token endpoint lets wait; null: it answers. */
   waiting: (() => void)[] | null = null;
-  /** What its token endpoint makes of the parts of an ID token; null: it sends the token as it is. */
+  /** Changes the parts of an ID token before the token endpoint sends it; null: the token stays as it is. */
   forgeIdToken: ((parts: IdTokenParts) => IdTokenParts) | null = null;
   readonly issuer: string;
   private readonly accounts: Readonly<Record<string, OidcAccount>>;

@@ -6,11 +6,11 @@ import { sharedAssets } from './shared-assets.ts';
 type Schema = Readonly<Record<string, unknown>>;
 
 export interface OpenapiSchemas {
-  /** What is wrong with `value` as a `components.schemas` entry; none: it fits. */
+  /** The mistakes of `value` as a `components.schemas` entry; empty: it fits. */
   problems(schemaName: string, value: unknown): string[];
 }
 
-/** null when the description is not there. */
+/** null: the description is not there. */
 export function loadOpenapiSchemas(): OpenapiSchemas | null {
   const path = sharedAssets('openai-openapi', 'openapi.json');
   if (path === null) return null;
@@ -44,8 +44,8 @@ export function loadOpenapiSchemas(): OpenapiSchemas | null {
   }
 
   /**
-   * The description's `oneOf` are not exclusive in practice, so one that fits is enough; else the closest of the same
-   * `type` says why.
+   * The alternatives of a `oneOf` are not exclusive in practice, so one that fits is enough. If none fits, the closest
+   * one of the same `type` gives the reason.
    */
   function alternatives(schema: Schema, value: unknown, at: string): string[] {
     const all = [...listOf(schema['anyOf']), ...listOf(schema['oneOf'])].map(resolve);
@@ -67,7 +67,7 @@ export function loadOpenapiSchemas(): OpenapiSchemas | null {
       .filter((name) => !(String(name) in value))
       .map((name) => `${at}: ${String(name)} is missing`);
     for (const [name, part] of Object.entries(properties)) {
-      // The real servers write null where the description only lets a member be left out.
+      // The real servers write null where the description only allows a member to be absent.
       const absent = !(name in value) || (value[name] === null && !required.includes(name));
       if (!absent && isObject(part)) problems.push(...check(part, value[name], `${at}.${name}`));
     }

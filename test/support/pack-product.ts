@@ -1,4 +1,5 @@
-// The package of this checkout, made by `npm pack`: by one file of a run at a time, since it is put together in built/.
+// Makes the package of this checkout with `npm pack`, for one file of a run at a time, because the package is assembled
+// in built/.
 
 import { execFile } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync } from 'node:fs';
@@ -10,7 +11,7 @@ import { waitFor } from './waiting.ts';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const LOCK = join(ROOT, 'node_modules', '.cache', 'packing');
 
-/** Gives the path of the package. */
+/** Resolves with the path of the package. */
 export async function packProduct(destination: string): Promise<string> {
   mkdirSync(destination, { recursive: true });
   await waitFor('others that pack', takeLock, (taken) => taken, 120_000);

@@ -1,6 +1,6 @@
-// Two Postgres servers of which one is written to and the other, its synchronous standby, takes over when it dies:
-// Patroni with etcd, and HAProxy as the one address that leads to the writer, all from Debian's packages. Needs root,
-// for Postgres does not run as root and the programs become the user `postgres`.
+// Two Postgres servers: a writer, and its synchronous standby, which takes over when the writer dies. It uses Patroni
+// with etcd, and HAProxy as the one address that leads to the writer, all from Debian's packages. Needs root, because
+// the programs change to the user `postgres` (Postgres refuses to run as root).
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import {
@@ -24,7 +24,7 @@ import { needs } from './programs.ts';
 import { silentLog } from './silent-log.ts';
 import { pause, waitFor } from './waiting.ts';
 
-/** The least that Patroni takes: so long after its last word a leader counts as dead. */
+/** The smallest value that Patroni accepts: this long after its last sign of life a leader counts as dead. */
 const LEADER_TTL_SECONDS = 20;
 const READY_MS = 120_000;
 const LOG_LINES = 40;
@@ -38,7 +38,7 @@ interface Node {
   process: ChildProcess | null;
 }
 
-/** What is missing here, as the options of a test. */
+/** The options of a test: skips it if a program is missing here. */
 export function needsPatroni(): { readonly skip?: string } {
   const programs = needs('patroni', 'etcd', 'haproxy', 'pgrep');
   if (programs.skip !== undefined) return programs;
@@ -47,7 +47,7 @@ export function needsPatroni(): { readonly skip?: string } {
 }
 
 export class PatroniCluster {
-  /** Of the writer, whichever it is. */
+  /** The address that leads to the present writer. */
   readonly url: string;
   private readonly directory: string;
   private readonly user: { readonly uid: number; readonly gid: number };
@@ -97,12 +97,12 @@ export class PatroniCluster {
     }
   }
 
-  /** Kills the writer and its Patroni, and resolves once another one writes, with how long that took. */
+  /** Kills the writer and its Patroni. Resolves when another server accepts writes, with the time that it took. */
   async killLeader(): Promise<number> {
     const leader = await this.leader();
     const startedMs = performance.now();
     const { pid } = leader.process as ChildProcess;
-    // The server is a child of nobody: Patroni leaves it alone when it goes.
+    // The server is not a child of Patroni, which leaves it running when it ends.
     for (const victim of [
       pid as number,
       ...listDescendants(pid as number).map((entry) => entry.pid),
@@ -114,7 +114,7 @@ export class PatroniCluster {
     return performance.now() - startedMs;
   }
 
-  /** The server that was killed comes back, as the standby, and commits wait for it again. */
+  /** Brings the killed server back as the standby, and waits until commits wait for it again. */
   async restoreStandby(): Promise<void> {
     for (const node of this.nodes) if (node.process === null) this.startNode(node);
     await this.untilSynchronous();
@@ -133,14 +133,14 @@ export class PatroniCluster {
     throw new Error('no server of the cluster is written to');
   }
 
-  /** null: it does not answer, or is not ready. */
+  /** null: the node does not answer, or is not ready. */
   private async roleOf(node: Node): Promise<'leader' | 'standby' | null> {
     if (node.process === null) return null;
     if ((await statusOf(node, '/primary')) === 200) return 'leader';
     return (await statusOf(node, '/replica')) === 200 ? 'standby' : null;
   }
 
-  /** A server that just took over says for a moment that it is the synchronous standby, which it was. */
+  /** A server that just took over still reports for a moment that it is the synchronous standby. */
   private async untilSynchronous(): Promise<void> {
     const isSynchronous = async (node: Node): Promise<boolean> =>
       (await this.roleOf(node)) === 'standby' && (await statusOf(node, '/sync')) === 200;
@@ -157,7 +157,7 @@ export class PatroniCluster {
     return (await Promise.all(this.nodes.map(fits))).filter(Boolean).length;
   }
 
-  /** What does not come is reported with the last words of every program. */
+  /** If the state is not reached, the error contains the last output of every program. */
   private async until(what: string, isThere: () => Promise<boolean>): Promise<void> {
     await waitFor(what, isThere, (there) => there, READY_MS).catch((fault: Error) => {
       const logs = readdirSync(this.directory).filter((name) => name.endsWith('.log'));
@@ -175,7 +175,7 @@ export class PatroniCluster {
     const postgres = createPostgres({ url: address, log: silentLog, max: 1 });
     await postgres.query('CREATE DATABASE tollgate');
     await postgres.close();
-    // HAProxy looks once a second.
+    // HAProxy checks once a second.
     await pause(3_000);
   }
 
@@ -190,7 +190,7 @@ export class PatroniCluster {
       env: { PATH: process.env['PATH'], HOME: this.directory, ETCD_UNSUPPORTED_ARCH: process.arch },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
-    // What did not start is waited for in vain, with its name.
+    // If a program does not start, the wait for it fails and names it.
     child.on('error', () => undefined);
     const log = createWriteStream(join(this.directory, `${name}.log`), { flags: 'a' });
     child.stdout.pipe(log, { end: false });
@@ -210,12 +210,12 @@ export class PatroniCluster {
   }
 }
 
-/** 0: its Patroni does not answer. */
+/** 0: the node's Patroni does not answer. */
 async function statusOf({ apiPort }: Node, path: string): Promise<number> {
   return (await httpCall(`http://127.0.0.1:${apiPort}${path}`).catch(() => ({ status: 0 }))).status;
 }
 
-/** Of the cluster's users: it listens on loopback alone, and is gone with the test. */
+/** The password of the cluster's users. The cluster listens only on loopback, and is removed with the test. */
 const PASSWORD = 'of-this-run';
 
 function userOfPostgres(): { readonly uid: number; readonly gid: number } {
@@ -277,7 +277,7 @@ postgresql:
 `;
 }
 
-/** As docs/databases.md wants it: one address, and nobody goes on talking to a server that is not the writer. */
+/** As docs/databases.md requires: one address, and nobody keeps talking to a server that is no longer the writer. */
 function balancerConfiguration(port: number, nodes: readonly Node[]): string {
   const servers = nodes.map((node) => `  server ${node.name} 127.0.0.1:${node.port} check port ${node.apiPort}`);
   return `
@@ -300,7 +300,7 @@ function killIfThere(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL');
   } catch {
-    // It ended with its parent.
+    // The process ended together with its parent.
   }
 }
 

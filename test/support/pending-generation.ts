@@ -1,4 +1,4 @@
-// A generation of which nothing is known yet but that it began, for tests of what is shown of one.
+// A generation of which only the beginning is known, for tests of how such a generation is shown.
 
 import type { Generation } from '../../src/records/generation.ts';
 

@@ -1,6 +1,6 @@
-// The data plane in the test's own process behind the real HTTP front, with real sockets to clients and providers: the
-// stores it looks things up in are the test's, so that any look-up can be made to wait and everything that was held or
-// recorded can be counted.
+// The data plane in the test's own process behind the real HTTP front, with real sockets to clients and providers. Its
+// stores belong to the test, so that any look-up can be made to wait and everything that was held or recorded can be
+// counted.
 
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
@@ -57,7 +57,7 @@ import { UPSTREAM_CLIENT } from './upstream-client.ts';
 
 /** A look-up that a test can make wait. */
 export class Gate {
-  /** How many have come here. */
+  /** The number of look-ups that have arrived. */
   arrived = 0;
   private readonly waiting: (() => void)[] = [];
   private isShut = false;
@@ -135,23 +135,23 @@ const POLICY: RoutingPolicy = {
 
 export interface PlaneOptions {
   readonly providerUrl: string;
-  /** By credential. */
+  /** The principals, by credential. */
   readonly principals: ReadonlyMap<string, Principal>;
-  /** What each wallet or limit can grant; one that is not here has plenty. */
+  /** The amount that each wallet or limit can grant; one that is not listed can grant any amount. */
   readonly amounts?: ReadonlyMap<string, bigint>;
   readonly turns?: TurnStore;
   readonly models?: readonly Model[];
-  /** How long an exact count may wait for the one before it; as in a gateway by default. */
+  /** How long an exact count may wait for the count before it; by default as in a gateway. */
   readonly countWaitMsMax?: number;
-  /** Where records go instead of `records` and `ends`. */
+  /** Receives the records instead of `records` and `ends`. */
   readonly spool?: RecordSink;
   readonly policies?: PoliciesInForce;
-  /** Those of this run by default. */
+  /** The client for calls to providers; by default that of this test run. */
   readonly client?: 'own' | 'undici';
   readonly front?: Front;
 }
 
-/** Stores remember nothing, and leases are granted from what the test says. */
+/** A data plane whose stores remember nothing, and whose leases are granted from the amounts that the test gives. */
 export class PlaneInProcess {
   readonly gates = {
     credential: new Gate(),
@@ -167,13 +167,13 @@ export class PlaneInProcess {
   readonly scanner = new RequestScanner();
   readonly relays = new OpenRelays();
   readonly faults: unknown[] = [];
-  /** Kinds of refusals that were answered. */
+  /** The kinds of refusals that were sent. */
   readonly refusals: string[] = [];
-  /** Records in the spool, of starts and ends. */
+  /** The number of records in the spool, both of starts and of ends. */
   records = 0;
-  /** Those of ends. */
+  /** The records of ends. */
   readonly ends: TerminalRecord[] = [];
-  /** Those of refused requests. */
+  /** The records of refused requests. */
   readonly refused: TerminalRecord[] = [];
   savedResponse: SavedResponseAnswer = 'unknown';
   url = '';
@@ -343,13 +343,13 @@ export class PlaneInProcess {
     return this.server.openExchanges;
   }
 
-  /** What is held of credit and of every kind of limit. */
+  /** The sum of all holds of credit and of every kind of limit. */
   get held(): bigint {
     const kinds = ['credit', 'requests_per_minute', 'tokens_per_minute', 'concurrent_requests', 'budget'] as const;
     return kinds.reduce((sum, kind) => sum + this.leases.totals(kind).held, 0n);
   }
 
-  /** Everything that must be zero once nothing is under way. */
+  /** All counts that must be zero once no request is open. */
   get underWay(): Readonly<Record<string, number>> {
     return {
       inflight: this.openExchanges,
@@ -360,8 +360,8 @@ export class PlaneInProcess {
   }
 
   /**
-   * As a process that has counted before. A first count loads the tokenizer, which on a busy machine takes longer than
-   * a request may wait for its count.
+   * Loads the tokenizer, as a process has that counted before. The first count loads it, which on a busy machine takes
+   * longer than a request may wait for its count.
    */
   async loadTokenizer(): Promise<void> {
     const request = Buffer.from('{"messages":[]}');
@@ -455,7 +455,7 @@ export function classifierAnswer(tier: string): string {
   });
 }
 
-/** A client on a socket of its own that sends one request and can leave, by a reset or by an end. */
+/** Starts a client on a socket of its own that sends one request, and can leave by a reset or by an end. */
 export function sendAndHold(
   port: number,
   path: string,

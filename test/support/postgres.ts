@@ -1,5 +1,5 @@
-// A real Postgres for tests: one embedded server per test process, a fresh migrated database per test, nothing left
-// behind.
+// A real Postgres for tests: one embedded server per test process, and a new migrated database per test; everything is
+// removed at the end.
 
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync } from 'node:fs';
@@ -13,7 +13,7 @@ import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.t
 import { removeInstallation } from './remove-installation.ts';
 
 export interface TestPostgres {
-  /** An address of the server; its database is for making others. */
+  /** An address of the server, whose database is only for creating others. */
   readonly url: string;
   /** Makes a database with the current schema and returns its address. */
   createDatabase(): Promise<string>;
@@ -38,7 +38,7 @@ export async function startTestPostgres(): Promise<TestPostgres> {
   });
 }
 
-/** A database of the current schema and a pool on it, for all tests of a file. */
+/** A database with the current schema and a connection pool, for all tests of a file. */
 export interface TestDatabase {
   readonly url: string;
   readonly postgres: Postgres;
@@ -59,12 +59,15 @@ export async function openTestDatabase(): Promise<TestDatabase> {
   };
 }
 
-/** The end of a CREATE DATABASE: a small one copied as files costs a third of what it costs through the log. */
+/**
+ * The last part of CREATE DATABASE: copying a small database as files costs a third of what copying through the log
+ * costs.
+ */
 export function copyOf(template: string): string {
   return ` TEMPLATE ${template} STRATEGY FILE_COPY`;
 }
 
-/** The same server, another database. */
+/** The address of another database on the same server. */
 export function withDatabase(url: string, database: string): string {
   return url.replace(/(@[^/]*\/)[^?]*/, `$1${database}`);
 }
@@ -90,7 +93,7 @@ async function serveDatabases(url: string, stopServer: (() => Promise<void>) | n
     url,
     createDatabase: async () => withDatabase(url, await create(template)),
     async stop() {
-      // A server of our own goes with everything in it.
+      // A server of our own is removed with all its databases.
       for (const name of stopServer === null ? made : [])
         await owner.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
       await owner.close();

@@ -1,4 +1,4 @@
-// Finds processes that a test run started and did not end, also those that lost their parents.
+// Finds processes that a test run started and did not end, including those that lost their parents.
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { isRunning, listDescendants, type ProcessEntry } from './process-table.ts';
@@ -9,11 +9,12 @@ const GRACE_MS = 5_000;
 const MARK = 'TOLLGATE_TEST_RUN';
 
 /**
- * Begins to watch this process's descendants; `end` kills what is still there after a moment of grace and returns it.
+ * Begins to watch this process's descendants. `end` kills those that still run after a short time, and returns them.
  */
 export function watchForLeftovers(): { end(): Promise<string[]> } {
   const mark = `${process.pid}-${performance.timeOrigin}`;
-  // What drops its environment (the databases) is seen among the descendants; what leaves the family keeps the mark.
+  // A process that drops its environment (a database) is found among the descendants; a process that leaves the process
+  // tree keeps the mark in its environment.
   process.env[MARK] = mark;
   const seen = new Map<string, ProcessEntry>();
   const look = () => {
@@ -50,6 +51,6 @@ function killQuietly(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL');
   } catch {
-    // It ended by itself after all.
+    // The process has ended by itself.
   }
 }

@@ -1,12 +1,12 @@
-// What lies in the memory of another process of this machine, so that a test can look for a secret in it.
+// Reads the memory of another process of this machine, so that a test can look for a secret in it.
 
 import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
 
 const CHUNK_BYTES = 4 * 1_024 * 1_024;
 
-/** Which of the texts (ASCII) are there. null: the system does not let this process look. */
+/** Returns those of the ASCII texts that are in the memory. null: the system does not allow this process to read it. */
 export function findInMemory(pid: number, texts: readonly string[]): ReadonlySet<string> | null {
-  // V8 keeps text in one byte for each character where it can.
+  // V8 stores text with one byte per character if it can.
   const sought = texts.map((text) => ({ text, bytes: Buffer.from(text, 'latin1') }));
   const overlap = Math.max(...sought.map(({ bytes }) => bytes.length));
   let memory: number;
@@ -44,7 +44,7 @@ interface Region {
   readonly until: number;
 }
 
-/** What can be written, and is more than reserved. */
+/** The regions that can be written and are not only reserved. */
 function residentRegions(pid: number): Region[] {
   const regions: Region[] = [];
   let region: Region | null = null;

@@ -8,7 +8,7 @@ export interface ProcessEntry {
   readonly pid: number;
   readonly parentPid: number;
   readonly command: string;
-  /** Tells a process from a later one that got its number; empty where the system does not say. */
+  /** Distinguishes a process from a later one with the same id; empty if the system does not tell. */
   readonly startedAt: string;
 }
 
@@ -40,7 +40,7 @@ export function isRunning(entry: ProcessEntry): boolean {
   return readStat(entry.pid)?.startedAt === entry.startedAt;
 }
 
-/** Of a process; null when it has ended. */
+/** The resident memory of a process; null: it has ended. */
 export function residentBytes(pid: number): number | null {
   try {
     if (!existsSync('/proc/self/stat'))
@@ -54,7 +54,7 @@ export function residentBytes(pid: number): number | null {
 
 type ProcessStat = Omit<ProcessEntry, 'command'>;
 
-/** null: it ended while we looked, or is a zombie. */
+/** null: the process ended meanwhile, or is a zombie. */
 function readStat(pid: number): ProcessStat | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
@@ -66,7 +66,7 @@ function readStat(pid: number): ProcessStat | null {
   }
 }
 
-/** Read of descendants alone: tests poll, and the machine has many other processes. */
+/** The command is read only for descendants: tests poll, and the machine has many other processes. */
 function withCommand(stat: ProcessStat): ProcessEntry | null {
   try {
     const command = readFileSync(`/proc/${stat.pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();

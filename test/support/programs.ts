@@ -1,4 +1,4 @@
-// Programs that a test uses where the machine has them, and is skipped with a word where it has not.
+// Checks for programs on this machine; a test that needs a missing one is skipped with a message.
 
 import { spawnSync } from 'node:child_process';
 

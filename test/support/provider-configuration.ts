@@ -1,5 +1,5 @@
-// A configuration file with providers and deployments of a test's own: for failover, and for timers short enough to
-// wait for.
+// Writes a configuration file with a test's own providers and deployments: for failover, and for timeouts that are
+// short enough to wait for.
 
 import type { ApiName } from '../../src/domain/models/apis.ts';
 import { KEYS } from './test-configuration.ts';
@@ -19,7 +19,7 @@ export interface TestProvider {
 export interface ServedModel {
   readonly id: string;
   readonly kind?: 'text' | 'image';
-  /** First to last. */
+  /** In the order in which they are tried. */
   readonly deployments: readonly {
     readonly provider: string;
     readonly model: string;
@@ -30,7 +30,7 @@ export interface ServedModel {
 const TEXT_APIS: readonly ApiName[] = ['chat_completions', 'responses', 'messages', 'count_tokens'];
 
 export function providersConfiguration(providers: readonly TestProvider[], models: readonly ServedModel[]): string {
-  // YAML reads JSON.
+  // JSON is valid YAML.
   return JSON.stringify({
     providers: providers.map(({ id, url, timeouts, onDisconnect }) => ({
       id,

@@ -1,5 +1,5 @@
 // The simulated provider in the shapes of the known ones, in the test's process: over https by their own host names
-// behind a proxy, and over http by a path. What arrived and what was answered is kept as the bytes that they were.
+// behind a proxy, and over http by a path. The bytes of requests and answers are kept.
 
 import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -31,14 +31,14 @@ export interface ProviderDoubles {
   /** Where the hosts of all presets listen, over TLS. */
   readonly tlsPort: number;
   readonly exchanges: readonly DoubleExchange[];
-  /** The ends of calls that an API served, in their order. */
+  /** The log entries of ended calls, in their order. */
   readonly ends: readonly CallEnd[];
-  /** The address of one double that is nothing else, as of a local server. */
+  /** The address of a server that is only this double, such as a local server. */
   addressAs(name: PresetName): Promise<string>;
   stop(): Promise<void>;
 }
 
-/** What `with` says of each preset that needs it. */
+/** The fields of `with` for each preset that needs them. */
 const PRESET_WITH: Readonly<Partial<Record<string, Readonly<Record<string, string>>>>> = {
   azure: { resource: 'acme-eu' },
   'azure-classic': { resource: 'acme-eu' },
@@ -47,13 +47,13 @@ const PRESET_WITH: Readonly<Partial<Record<string, Readonly<Record<string, strin
   'bedrock-mantle': { region: 'eu-west-1' },
 };
 
-/** A provider as the configuration file has it: just the preset, which a proxy leads to its double. */
+/** A provider entry of the configuration file with only the preset; a proxy leads it to its double. */
 export function presetProvider(name: PresetName, apiKey: string): Readonly<Record<string, unknown>> {
   const values = PRESET_WITH[name];
   return { preset: name, api_key: apiKey, ...(values === undefined ? {} : { with: values }) };
 }
 
-/** The same, called directly: the path of the double goes before that of the preset. */
+/** The same provider, called directly: the path of the double stands before that of the preset. */
 export function directProvider(name: PresetName, apiKey: string, doubles: ProviderDoubles) {
   const preset: Preset = PRESETS[name];
   const { pathname } = new URL(preset.provider.base_url.replaceAll(/\{\w+\}/g, 'x'));
@@ -130,7 +130,7 @@ function keep(request: IncomingMessage, response: ServerResponse, exchanges: Dou
     return write(chunk, ...rest);
   }) as typeof response.write;
   response.end = ((...args: unknown[]) => {
-    // Its last bytes are handed over here where the reply is short; node:http does not write them by `write`.
+    // A short reply passes its last bytes here: node:http does not call `write` for them.
     if (typeof args[0] === 'string' || Buffer.isBuffer(args[0])) answered.push(Buffer.from(args[0] as Uint8Array));
     exchanges.push({
       host: request.headers.host ?? '',

@@ -1,5 +1,6 @@
-// Processes that use a rate together, each from its own grant, with time held by the test: hours of load on a real
-// Postgres in seconds. Everything they use is kept with its moment, so that a test can look at every 60 seconds of it.
+// Simulates processes that use a rate together, each from its own grant, while the test controls the time: hours of
+// load on a real Postgres take seconds. Every use is kept with its time, so that a test can check each period of 60
+// seconds.
 
 import type { LeaseAnswer } from '../../src/domain/quotas/lease.ts';
 import { returnLimitLease, takeLimitLease } from '../../src/storage/postgres/limits/limit-leases.ts';
@@ -21,7 +22,7 @@ interface Held {
   readonly use: Use;
 }
 
-/** What a process does with a grant: holds of it while it lasts, and returns what it has not used. */
+/** A process that holds parts of a grant while it lasts, and returns the unused rest. */
 export class RateTaker {
   readonly uses: Use[] = [];
   private readonly postgres: Postgres;
@@ -39,7 +40,7 @@ export class RateTaker {
     this.chunk = options.chunk;
   }
 
-  /** One request; false when it was refused. `latencyMs` passes between the call and the use. */
+  /** Makes one request; false: it was refused. `latencyMs` passes between the call and the use. */
   async request(need: bigint, nowMs: number, latencyMs: number, revoke: () => Promise<void>): Promise<boolean> {
     await this.dropExpired(nowMs);
     if (this.hold(need, nowMs)) return true;
@@ -56,7 +57,7 @@ export class RateTaker {
     return this.hold(need, nowMs + latencyMs);
   }
 
-  /** Ends the oldest open request: `part` of what it drew was not used. */
+  /** Ends the oldest open request; `part` of its hold was not used. */
   async settle(part: bigint, nowMs: number): Promise<void> {
     const held = this.held.shift();
     if (held === undefined || held.use.amount < part) return;
@@ -72,7 +73,7 @@ export class RateTaker {
     if (present !== null && present.available > 0n) await this.giveBack(present.grantId, present.available);
   }
 
-  /** Dies with all that it has, and another takes its place. */
+  /** Replaces the process by another one, and loses everything that it had. */
   replace(epoch: number): void {
     this.epoch = epoch;
     this.present = null;
@@ -122,7 +123,7 @@ export class RateTaker {
   }
 }
 
-/** The most that was used in any 60 seconds. */
+/** The largest amount that was used in any 60 seconds. */
 export function mostInAMinute(takers: readonly RateTaker[]): bigint {
   const uses = takers.flatMap((taker) => taker.uses).sort((a, b) => a.atMs - b.atMs);
   let most = 0n;

@@ -1,4 +1,5 @@
-// A client on a connection of its own that a test leads step by step: it writes when told, and keeps what it has read.
+// A client on a connection of its own that a test controls step by step: it writes on demand, and keeps everything it
+// has read.
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -29,7 +30,7 @@ export class RawClient {
     return client;
   }
 
-  /** Resolves when the kernel has taken it all, which a server that does not read keeps from happening. */
+  /** Resolves when the kernel has taken all bytes, which does not happen while the server does not read. */
   write(bytes: string | Uint8Array): Promise<void> {
     return new Promise((resolve) => this.socket.write(bytes, () => resolve()));
   }

@@ -6,7 +6,7 @@ import { type SplitPlan, splitBytes } from './byte-splits.ts';
 import { pause } from './waiting.ts';
 
 export interface RawExchange {
-  /** Everything the server had sent when it closed or had been quiet for a while. */
+  /** Everything that the server had sent when it closed the connection or had been quiet for a while. */
   readonly received: string;
   /** The server has ended the connection, by FIN or RST. */
   readonly closedByServer: boolean;
@@ -18,13 +18,13 @@ export interface OpenRawExchange extends RawExchange {
   destroy(): void;
 }
 
-/** After so many moments in which nothing came the test takes it that nothing more comes. */
+/** After so many quiet moments the test assumes that nothing more will come. */
 const QUIET_MOMENTS = 3;
 const MOMENT_MS = 130;
 
 /**
- * As `exchangeRaw`, but the connection stays open for the test to watch. `passMoment`: better than a pause is something
- * that the server does behind what it has to do on this connection.
+ * Like `exchangeRaw`, but the connection stays open for the test to watch. `passMoment` waits for one moment; better
+ * than a pause is an action of the server that must come after its work on this connection.
  */
 export async function openRaw(
   port: number,

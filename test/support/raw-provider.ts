@@ -1,5 +1,5 @@
-// A provider for tests that decides each byte itself: it hands on whole requests as they came and answers nothing on
-// its own. With a key it speaks TLS.
+// A provider for tests that gives the test whole requests as bytes, and answers only with the bytes that the test
+// writes. With a key it uses TLS.
 
 import { type AddressInfo, createServer as createPlainServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TlsOptions } from 'node:tls';
@@ -8,7 +8,7 @@ export interface RawProvider {
   readonly port: number;
   /** Whole requests, in the order in which they arrived. */
   readonly requests: readonly string[];
-  /** Every connection there ever was, in order. */
+  /** Every connection so far, in order. */
   readonly sockets: readonly Socket[];
   close(): Promise<void>;
 }

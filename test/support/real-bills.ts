@@ -1,5 +1,5 @@
-// Rates a reply by a price as an operator writes it, on the way that a reply of the gateway takes: schema, dialect,
-// report, rating.
+// Rates a reply by a price as an operator writes it, with the same steps as the gateway: schema, dialect, report,
+// rating.
 
 import assert from 'node:assert/strict';
 import { priceSchema, readPrice } from '../../src/domain/configuration/schema/price-schema.ts';
@@ -21,7 +21,7 @@ import { principalOf } from './principals.ts';
 
 const scanner = new RequestScanner();
 
-/** As a configuration file or a request has it. */
+/** The price as a configuration file or a request has it. */
 export function priceOf(written: object): Price {
   return { version: '1', ...readPrice('text', priceSchema.parse(written)) };
 }
@@ -36,7 +36,7 @@ function boundsOf(dialect: Dialect, request: object): RequestBounds {
 export interface RatedReply {
   readonly usage: Usage | null;
   readonly cost: bigint | null;
-  /** Why it is charged as held; null: all of it has a price. */
+  /** Why the reply is charged as held; null: everything in it has a price. */
   readonly unpriced: string | null;
 }
 
@@ -69,14 +69,17 @@ export const MODEL: Omit<Model, 'servedBy'> = {
 };
 
 export interface HeldRequest {
-  /** In pico-dollars, or the field that the refusal names. */
+  /** The hold in pico-dollars, or the field that the refusal names. */
   readonly held: bigint | string;
-  /** What a budget holds where own keys alone serve it and budgets count all of their use; null: it is refused. */
+  /**
+   * What a budget holds if only own keys serve the request and budgets count all their use; null: the request is
+   * refused.
+   */
   readonly heldOfBudget: bigint | null;
   readonly inputTokensMax: number;
 }
 
-/** What a billed organization's request holds where these prices are the deployments', first to last. */
+/** What a request of a billed organization holds if its deployments have these prices, in this order. */
 export function holdFor(dialect: Dialect, request: object, prices: readonly (object | null)[]): HeldRequest {
   const provider: Provider = {
     id: 'p',

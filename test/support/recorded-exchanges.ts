@@ -1,5 +1,5 @@
-// Every recorded exchange of the text formats that lies beside the repository, with the usage that plain JSON parsing
-// finds in it.
+// Loads every recorded exchange of the text formats from the shared assets beside the repository, with the usage that
+// plain JSON parsing finds in it.
 
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join, relative } from 'node:path';
@@ -19,7 +19,7 @@ export interface RecordedExchange {
   readonly format: RecordedFormat;
   readonly method: string;
   readonly path: string;
-  /** null where only the response was recorded. */
+  /** null: only the response was recorded. */
   readonly requestBody: Buffer | null;
   readonly responseBody: Buffer;
   readonly contentType: string;

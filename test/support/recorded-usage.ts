@@ -1,9 +1,9 @@
-// What a recorded reply used, found by parsing all of it as plain JSON. Shares no code with the gateway's reading, so
-// that the two can be compared.
+// Finds the usage of a recorded reply by parsing all of it as plain JSON. It shares no code with the gateway, so that
+// the two can be compared.
 
 export type RecordedFormat = 'chat' | 'responses' | 'messages' | 'count_tokens' | 'responses_sub';
 
-/** Input with all of its cached parts, output with reasoning, as the domain counts them. */
+/** Input includes all cached parts, and output includes reasoning, as the domain counts them. */
 export interface ExpectedUsage {
   readonly inputTokens: number | null;
   readonly outputTokens: number | null;
@@ -30,7 +30,7 @@ interface UsageObject {
   readonly cache_creation_input_tokens?: number | null;
 }
 
-/** Any document that a reply consists of, of whichever format. */
+/** Any JSON document in a reply, of any format. */
 export interface RecordedDocument {
   readonly type?: string;
   readonly object?: string;
@@ -47,7 +47,7 @@ export interface RecordedDocument {
   readonly response?: { readonly id?: string; readonly usage?: UsageObject | null };
 }
 
-/** The documents of a body: itself, or the data of its events. */
+/** The JSON documents of a body: the body itself, or the data of its events. */
 export function readDocuments(body: Buffer, stream: boolean): RecordedDocument[] {
   const texts = stream ? readEvents(body) : [body.toString('utf8')];
   return texts.map(parseDocument).filter((document) => document !== null);
@@ -59,8 +59,8 @@ function readEvents(body: Buffer): string[] {
 }
 
 /**
- * null for `[DONE]` and for what is no JSON. One fixture was written by hand and lacks a closing brace at the end of
- * two events.
+ * null: `[DONE]`, or text that is no JSON. One fixture was written by hand and lacks a closing brace at the end of two
+ * events.
  */
 export function parseDocument(text: string): RecordedDocument | null {
   for (const candidate of [text, `${text}}`]) {
@@ -68,7 +68,7 @@ export function parseDocument(text: string): RecordedDocument | null {
       const value: unknown = JSON.parse(candidate);
       return typeof value === 'object' && value !== null ? value : null;
     } catch {
-      // The second reading has the brace.
+      // The second attempt adds the brace.
     }
   }
   return null;
@@ -119,7 +119,7 @@ function inclusive(counts: Counts): ExpectedUsage {
   // xAI counts reasoning beside the completion: only then do the three make the total.
   const beside =
     reasoning !== null && reasoning > 0 && input !== null && output !== null && total === input + output + reasoning;
-  // Azure's Grok reports more cached tokens than input: they are no part of it.
+  // Azure's Grok reports more cached tokens than input, so the cached tokens are not part of the input.
   const cachedBeside = input !== null && (cached ?? 0) > input;
   return {
     inputTokens: input,

@@ -1,9 +1,9 @@
-// The body of a refusal as its envelope has it: every envelope has the request's id beside what the spec says of it,
-// which is checked here once.
+// Reads the body of a refusal in its envelope. Every envelope has the request's id besides the members of the spec,
+// which is checked here for all tests.
 
 import assert from 'node:assert/strict';
 
-/** The body without the id. `id`: the one that it must have; any by default. */
+/** Returns the body without the id. `id`: the expected id; by default any. */
 export function refusalBody(text: string, id?: string): Record<string, unknown> {
   const { request_id: requestId, ...body } = JSON.parse(text) as Record<string, unknown>;
   assert.ok(typeof requestId === 'string' && requestId !== '', `a refusal without an id: ${text}`);

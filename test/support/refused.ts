@@ -1,4 +1,4 @@
-// What an operation below HTTP answered: done, or how it was refused.
+// Reads the result of an operation below HTTP: done, or how it was refused.
 
 import assert from 'node:assert/strict';
 import { isRefused, type Refused } from '../../src/domain/refusals/refused.ts';

@@ -1,6 +1,6 @@
-// The product's HTTP front and renderer with every generation route of its route table, and behind them nothing but
-// refusals: the model that a request names says which. For what clients make of refusals that no test of the whole can
-// bring about.
+// The product's HTTP front and renderer with every generation route of its route table, behind which every request is
+// refused: the model in the request says how. For tests of what clients make of refusals that no whole installation can
+// produce.
 
 import type { Refusal, RefusalKind } from '../../src/domain/refusals/refusal.ts';
 import { REFUSAL_RULES } from '../../src/domain/refusals/refusal-rules.ts';
@@ -32,14 +32,14 @@ export const GENERATION_REFUSALS: readonly Refusal[] = EVERY_REFUSAL.filter(({ k
 
 export interface RefusingFront {
   readonly url: string;
-  /** A model whose requests are refused; `timesMax`: how often, before they are served. */
+  /** Returns a model whose requests are refused; `timesMax`: how often, before they are served. */
   modelOf(kind: RefusalKind, timesMax?: number): string;
-  /** How many requests have named a model. */
+  /** The number of requests that named this model. */
   calls(model: string): number;
   stop(): Promise<void>;
 }
 
-/** What a served request gets: enough for each client to take it for an answer. */
+/** The replies to served requests, just complete enough for each client to accept them. */
 const SERVED: Readonly<Record<string, object>> = {
   '/v1/chat/completions': {
     id: 'chatcmpl-1',
@@ -113,7 +113,7 @@ export async function startRefusingFront(admissionForm: AdmissionForm): Promise<
   };
 }
 
-/** What time cures is cured at once. */
+/** A retryable refusal allows a retry after one millisecond. */
 function refusalOf(kind: string): Refusal {
   const refusal = GENERATION_REFUSALS.find((candidate) => candidate.kind === kind);
   if (refusal === undefined) throw new Error(`no refusal ${kind}`);

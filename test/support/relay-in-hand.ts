@@ -1,4 +1,4 @@
-// A relay between a client and a provider that a test has in its hands: what is written, when the record is, whether
+// A relay whose client and provider are controlled by the test: what is written, when the record is written, whether
 // the client has room or leaves.
 
 import assert from 'node:assert/strict';
@@ -15,21 +15,21 @@ import type { ReplyHandler } from '../../src/upstream/reply-handler.ts';
 
 const scanner = new RequestScanner();
 
-/** A relay between a client and a provider that are arrays, whose record is written when the test says so. */
+/** A relay whose client and provider are arrays, and whose record is written when the test says so. */
 export class RelayInHand {
   written = '';
   over = false;
-  /** The client's socket takes what is written and has no room for more. */
+  /** The client's socket accepts the bytes, but has no room for more. */
   clientIsFull = false;
   clientLeaves: () => void = () => undefined;
   readonly open = new OpenRelays();
   ending: ObservedEnd | null = null;
   record: () => void = () => assert.fail('the end is not being recorded');
   readonly provider: ReplyHandler;
-  /** How often the provider was called. */
+  /** The number of calls to the provider. */
   calls = 0;
 
-  /** `hasLeft`: the client, before the relay begins. */
+  /** `hasLeft`: the client has left before the relay begins. */
   constructor(dialect: Dialect, asksForUsage = false, hasLeft = false) {
     const body = Buffer.from('{"model":"m","stream":true}');
     const execution = {
@@ -92,7 +92,7 @@ export class RelayInHand {
     };
     const context = {
       buffers: { release: () => undefined },
-      // No piece comes close behind another, so none is gathered.
+      // Pieces come with pauses between them, so none are combined.
       clock: { nowMs: () => 0, monotonicMs: () => (nowMs += 10) },
       open: this.open,
       cooldowns: new Cooldowns(),
@@ -119,13 +119,13 @@ export class RelayInHand {
     if (!hasLeft) this.provider.onReplyStart(200, ['content-type', 'text/event-stream']);
   }
 
-  /** The provider has sent the last byte of its reply, in the tick after the one before. */
+  /** Ends the provider's reply, in the tick after its last byte. */
   async end(): Promise<void> {
     this.provider.onReplyEnd();
     await new Promise((resolve) => setImmediate(resolve));
   }
 
-  /** As the provider's socket would deliver it: what is due is done before the next chunk. */
+  /** Delivers a chunk as the provider's socket would: work that is due is done before the next chunk. */
   async receive(chunk: Buffer): Promise<void> {
     this.provider.onReplyData(chunk);
     this.provider.onReplyPause();

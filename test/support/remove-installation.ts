@@ -4,8 +4,8 @@ import { existsSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 
 /**
- * Its data directory together with the database home that root keeps elsewhere: hundreds of megabytes each, which
- * nobody else would ever remove.
+ * Removes its data directory and the database home that root keeps elsewhere: hundreds of megabytes each, which nobody
+ * else would remove.
  */
 export function removeInstallation(dataDir: string): void {
   const record = path.join(dataDir, 'postgres.json');

@@ -1,5 +1,5 @@
-// Recorded exchanges as replays through a whole gateway: each has a model of its own, so that a call at the fake
-// provider names its exchange, and a cost computed from plain JSON parsing of the recording, sharing no code with the
+// Replays recorded exchanges through a whole gateway. Each has a model of its own, so that a call at the fake provider
+// shows its exchange, and a cost that is computed from plain JSON parsing of the recording and shares no code with the
 // gateway.
 
 import assert from 'node:assert/strict';
@@ -26,12 +26,13 @@ const PARALLEL = 8;
 export interface Replay {
   readonly name: string;
   readonly api: ApiName;
-  /** What the client calls: path and query. */
+  /** The path and query that the client calls. */
   readonly path: string;
   readonly publicModel: string;
   readonly providerModel: string;
   /**
-   * The body with a model's name in it: what the client sends with the public one, the provider must get with its own.
+   * The body with a model's name in it: the client sends it with the public name, and the provider must get it with its
+   * own.
    */
   readonly bodyOf: (model: string) => Buffer;
   readonly contentType: string;
@@ -50,7 +51,9 @@ const PATHS = {
   count_tokens: '/v1/messages/count_tokens',
 } as const;
 
-/** Every recorded exchange of a format, and the recorded requests of coding agents with some recorded reply. */
+/**
+ * Loads every recorded exchange of a format, and the recorded requests of coding agents, each with some recorded reply.
+ */
 export function loadReplays(api: 'responses' | 'messages' | 'count_tokens'): Replay[] {
   const recorded = loadRecordedExchanges(api);
   return [...recorded, ...agentExchanges(api, recorded)].map((exchange, index) => makeReplay(exchange, api, index));
@@ -78,16 +81,19 @@ function makeReplay(recorded: RecordedExchange, api: 'responses' | 'messages' | 
 
 function holeOf(recorded: RecordedExchange): BodyWithHole {
   if (recorded.requestBody !== null) return findModelHole(recorded.requestBody.toString('utf8'));
-  // Long enough that the recording's input tokens are within what such a body can hold.
+  // The body is long enough for the recording's input tokens.
   return oddBody({ stream: recorded.stream, padBytes: recorded.expectedUsage?.inputTokens ?? 0 });
 }
 
-/** Billed organizations are refused those: nobody would tell what they used. */
+/** Billed organizations are refused background requests, because nobody would report their usage. */
 function isInBackground(body: Buffer | null): boolean {
   return body !== null && (JSON.parse(body.toString('utf8')) as { background?: unknown }).background === true;
 }
 
-/** What a reply says that its provider ran beside the model: tools, and models under the one that was asked. */
+/**
+ * Matches replies that report more than the model's use: tools that the provider ran, and models besides the requested
+ * one.
+ */
 const UNPRICED_REPORTS = [
   /"server_tool_use"\s*:\s*\{[^{}]*:\s*[1-9]/,
   /"iterations"\s*:\s*\[\s*\{/,
@@ -95,7 +101,7 @@ const UNPRICED_REPORTS = [
   /"server_side_tool_usage_details"\s*:\s*\{[^{}]*:\s*[1-9]/,
 ];
 
-/** Who is billed is refused such a request, or charged what was held for such a reply. */
+/** A billed organization is refused such a request, or charged as held for such a reply. */
 function hasNoPrice({ requestBody, responseBody }: RecordedExchange): boolean {
   const request =
     requestBody === null ? {} : (JSON.parse(requestBody.toString('utf8')) as { readonly tools?: unknown });
@@ -126,7 +132,7 @@ export function scriptReply(
       ['Request-Id', `req_${index}`],
       ['Set-Cookie', 'session=provider'],
       ['X-Provider-Internal', 'secret'],
-      // A real provider sends it with successes too: no cooldown may follow.
+      // A real provider also sends this header with successful replies, which must not cause a cooldown.
       ['Retry-After', '30'],
     ],
     body,
@@ -140,9 +146,9 @@ export function scriptReply(
 }
 
 interface Pieces {
-  /** Half of the bodies up to so long come a byte at a time. */
+  /** Half of the bodies up to this length are sent byte by byte. */
   readonly eachByteMax: number;
-  /** Of a longer body, about. */
+  /** The approximate number of pieces of a longer body. */
   readonly most: number;
 }
 
@@ -164,11 +170,11 @@ export function splitRequest(index: number, bytes: number): SplitPlan {
 function splitInto({ eachByteMax, most }: Pieces, index: number, bytes: number): SplitPlan {
   if (bytes < eachByteMax && index % 2 === 0) return { kind: 'each_byte' };
   const pieceBytesMax = [8, 64, 700, 5000][index % 4] ?? 64;
-  // A piece has a quarter of the most that it may have, on average.
+  // On average a piece has a quarter of its largest size.
   return { kind: 'random', seed: SEED + index, bytesMax: Math.max(pieceBytesMax, Math.ceil((bytes * 4) / most)) };
 }
 
-/** Bodies that coding agents sent to `/v1/<api>`, each with the reply of some recorded exchange of the same kind. */
+/** Bodies that coding agents sent to `/v1/<api>`, each with the reply of a recorded exchange of the same kind. */
 export function agentExchanges(api: string, recorded: readonly RecordedExchange[]): RecordedExchange[] {
   return agentRequests().flatMap(({ name, url, body }) => {
     const { pathname, search } = new URL(url, 'http://agent');
@@ -192,14 +198,14 @@ export function agentExchanges(api: string, recorded: readonly RecordedExchange[
 export interface ReplayInstallation {
   readonly tollgate: Front;
   readonly upstream: FakeUpstream;
-  /** The requests that came for a provider model. */
+  /** The requests for a provider's model. */
   received(providerModel: string): readonly ReceivedRequest[];
   stop(): Promise<void>;
 }
 
 export type OtherReply = (request: ReceivedRequest) => ScriptedReply | null;
 
-/** `other` answers what names no replay. */
+/** `other` answers requests that name no replay. */
 export async function startReplayInstallation(
   replays: readonly Replay[],
   other: OtherReply = () => null,
@@ -239,7 +245,7 @@ export async function startReplayInstallation(
   }
 }
 
-/** Texts of users may look like it too; what a provider is sent begins like this. */
+/** Texts of users may look the same, but a provider's form field begins like this. */
 const MODEL_PART = /name="model"\r\n\r\n(replayed-[^\r\n]*)\r\n/;
 
 function modelIn(request: ReceivedRequest): string {
@@ -251,8 +257,8 @@ function modelIn(request: ReceivedRequest): string {
 }
 
 /**
- * Sends a replay's request in its pieces and checks that both sides got exactly the other's bytes; the response's
- * headers come back.
+ * Sends a replay's request in its pieces, and asserts that each side got exactly the other's bytes; returns the
+ * response's headers.
  */
 export async function assertRelayed(
   installation: ReplayInstallation,
@@ -282,7 +288,7 @@ export async function assertRelayed(
   return answer;
 }
 
-/** The service's own key is none of the client's business: the client is told that nobody could serve it. */
+/** Clients must not see a refusal of the service's own key: they are told that nobody could serve the request. */
 function assertKeyRefusalIsHidden(answer: HttpAnswer, where: string): HttpAnswer {
   assert.equal(answer.status, 502, where);
   assert.ok(answer.body.includes('No provider of this model could serve the request.'), where);
@@ -316,7 +322,7 @@ async function writePieces(request: ReturnType<typeof httpRequest>, pieces: read
   request.end();
 }
 
-/** The settled record of a replay, its tokens and its rated cost checked to the last digit. */
+/** Asserts the tokens and the rated cost of a replay's settled record, to the last digit. */
 export async function assertBill(
   installation: ReplayInstallation,
   replay: Replay,
@@ -360,7 +366,7 @@ function picoOfDecimal(decimal: string): bigint {
   return BigInt(whole) * 10n ** 12n + BigInt(fraction.padEnd(12, '0'));
 }
 
-/** Runs all, some at a time; throws naming every one that failed, with the first in full. */
+/** Runs all, some of them at a time; throws an error that names every failure and contains the first one. */
 export async function inParallel<T>(items: readonly T[], run: (item: T) => Promise<void>): Promise<void> {
   const failures: unknown[] = [];
   const queue = [...items];

@@ -1,5 +1,5 @@
-// What reports must say, computed from the facts in plain TypeScript by the words of spec 2.4 and 2.5. It
-// shares no definition with the SQL: only the shapes are the reports' own. Money is bigint pico-dollars.
+// Computes what reports must say from the facts in plain TypeScript, by the text of spec 2.4 and 2.5. It shares no
+// definition with the SQL, only the shapes of the reports. Money is bigint pico-dollars.
 
 import type { Dimension } from '../../src/domain/reports/owners.ts';
 import type { RequestFact } from '../../src/storage/clickhouse/facts.ts';
@@ -9,7 +9,7 @@ import type { RequestEntry } from '../../src/storage/clickhouse/reports/request-
 import type { RoutingParams, RoutingReport } from '../../src/storage/clickhouse/reports/routing-report.ts';
 import type { UsageDay, UsageGroup, UsageParams, UsageSummary } from '../../src/storage/clickhouse/reports/usage.ts';
 
-/** Each execution once, as its highest version has it. */
+/** Returns each execution once, in its highest version. */
 export function latestVersions(facts: readonly RequestFact[]): RequestFact[] {
   const latest = new Map<string, RequestFact>();
   for (const fact of facts) {
@@ -19,12 +19,12 @@ export function latestVersions(facts: readonly RequestFact[]): RequestFact[] {
   return [...latest.values()];
 }
 
-/** What totals count. */
+/** Whether totals count the fact. */
 export function isCounted({ outcome }: RequestFact): boolean {
   return outcome !== 'refused';
 }
 
-/** Listings alone show what was refused; no total counts it, but those of classifiers. */
+/** Only listings show refused requests; no total counts them, except the totals of classifiers. */
 export function matching(
   facts: readonly RequestFact[],
   { scope, filters, window, showsRefused }: ReportParams,
@@ -79,19 +79,22 @@ const NO_ERRORS: ReadonlySet<string> = new Set([
   'usage_then_cut',
 ]);
 
-/** The client got a refusal, or the provider or we failed it; a client that left is none. */
+/** True: the client got a refusal, or the provider or we failed the request. A client that left is no error. */
 export function isError(fact: RequestFact): boolean {
   return (fact.status !== null && fact.status >= 400) || !NO_ERRORS.has(fact.outcome);
 }
 
-/** The charge of who is billed; of who is not the price of what was used, but for what is in suspense. */
+/**
+ * The charge of a billed organization. For one that is not billed: the price of its usage, without the part in
+ * suspense.
+ */
 export function spendOf(fact: RequestFact): bigint | null {
   const { walletId, charge, ratedCost, suspense } = fact;
   if (walletId !== null) return charge === null ? null : BigInt(charge);
   return ratedCost === null ? null : BigInt(ratedCost) - BigInt(suspense);
 }
 
-/** It has a payer, who is known to pay nothing. */
+/** True: the payer is known and pays nothing. */
 function isFree({ walletId, billingStatus }: RequestFact): boolean {
   return walletId !== null && billingStatus === 'not_billed';
 }
@@ -122,7 +125,10 @@ export function quantile(values: readonly (number | null)[], level: number): num
   return known[Math.ceil(known.length * level) - 1] ?? null;
 }
 
-/** What a token count answers is shown in its row and part of no sum: nobody used it. */
+/**
+ * The tokens of a fact. The answer of a token count is shown in its row and is part of no sum, because nobody used
+ * those tokens.
+ */
 function tokensOf({ api, usage }: RequestFact): { readonly prompt: number; readonly completion: number } {
   return api === 'count_tokens'
     ? { prompt: 0, completion: 0 }
@@ -201,7 +207,7 @@ function largestFirst<Item>(groups: [string, Item[]][]): [string, Item[]][] {
 export function expectedReport(facts: readonly RequestFact[], params: RoutingParams): RoutingReport {
   const all = matching(facts, params);
   const routed = all.filter(({ route }) => route != null);
-  // What was refused behind its route asked a classifier and used a policy all the same.
+  // A request that was refused after its route was decided has still called a classifier and used a policy.
   const decided = matching(facts, { ...params, showsRefused: true }).filter(({ route }) => route != null);
   const whole = routed.length;
   const models = largestFirst(grouped(routed, ({ model }) => model));
@@ -305,7 +311,7 @@ function classifierOf(
   };
 }
 
-/** The rank that the latest request had; of one instant's, the highest. */
+/** The rank of the latest request; of several at one instant, the highest. */
 function latestRank(facts: readonly RequestFact[]): number | null {
   const ranked = facts.filter(({ route }) => route?.tier_rank !== undefined);
   const latestMs = Math.max(...ranked.map(({ admittedAtMs }) => admittedAtMs));
@@ -349,7 +355,7 @@ function policiesOf(facts: readonly RequestFact[]): RoutingReport['policies'] {
     .sort((a, b) => compare(a.policy, b.policy) || a.version - b.version);
 }
 
-/** A turn's name; without a conversation, a request is a turn. */
+/** The name of a turn; a request without a conversation is a turn of its own. */
 function turnOf({ id, route }: RequestFact): string {
   return route?.turn === undefined ? id : `${route.session} ${route.turn}`;
 }
@@ -358,7 +364,7 @@ function turnsWhere(facts: readonly RequestFact[], isCounted: (fact: RequestFact
   return new Set(facts.filter(isCounted).map(turnOf)).size;
 }
 
-/** Judged as one, or the continuation of a response by a person. */
+/** True: the classifier judged the turn as a follow-up, or a person continued a response. */
 function isFollowUp({ route }: RequestFact): boolean {
   const continues = route?.reason === 'continuation' && route.previous_model !== undefined;
   return route?.correction_probability !== undefined || continues;
@@ -427,10 +433,7 @@ function compareIds(one: string, other: string): number {
   return compare(turned(one), turned(other));
 }
 
-/**
- * What a clock on the wall shows at an instant: date, hour, offset from UTC. By the runtime's own words, not by
- * arithmetic.
- */
+/** The local time at an instant: date, hour and offset from UTC. Taken from the runtime's formatting, not computed. */
 function wallAt(
   instantMs: number,
   format: Intl.DateTimeFormat,
@@ -458,12 +461,12 @@ function wallClock(timeZone: string): Intl.DateTimeFormat {
   });
 }
 
-/** Clocks on walls differ by quarters of an hour, and change at them. */
+/** Time zones differ by quarters of an hour, and change at them. */
 const STEP_MS = 900_000;
 
 /**
- * Names of buckets by instants: the wall as it stands when the hour or day begins, found by going back quarter by
- * quarter of an hour.
+ * Names the bucket of an instant by the local time at which its hour or day begins, which is found by going back in
+ * steps of a quarter of an hour.
  */
 export class ExpectedBuckets {
   static readonly #made = new Map<string, ExpectedBuckets>();
@@ -472,7 +475,7 @@ export class ExpectedBuckets {
   readonly #format: Intl.DateTimeFormat;
   readonly #granularity: 'hour' | 'day';
 
-  /** One for each zone: what was found serves the next report, too. */
+  /** Each time zone has one, so that later reports reuse its results. */
   static of(timeZone: string, granularity: 'hour' | 'day'): ExpectedBuckets {
     const name = `${timeZone} ${granularity}`;
     const made = ExpectedBuckets.#made.get(name) ?? new ExpectedBuckets(timeZone, granularity);
@@ -539,7 +542,7 @@ export function usageOf(facts: readonly RequestFact[]): Omit<UsageSummary, 'curr
   };
 }
 
-/** What a fact has of each dimension, in the order of an answer. */
+/** The value of each dimension in a fact, in the order of an answer. */
 const DIMENSIONS: readonly (readonly [Dimension, string, (fact: RequestFact) => string | null])[] = [
   ['model', 'model', ({ model }) => model],
   ['organization', 'organization_id', ({ organizationId }) => organizationId],
@@ -548,7 +551,7 @@ const DIMENSIONS: readonly (readonly [Dimension, string, (fact: RequestFact) => 
   ['api_key', 'api_key_id', ({ apiKeyId }) => apiKeyId],
 ];
 
-/** The facts of each group with what they have in common: most requests first, then by their values. */
+/** The facts of each group, with the values that they share: most requests first, then by their values. */
 function byDimensions(
   facts: readonly RequestFact[],
   groupBy: readonly Dimension[],
@@ -650,7 +653,7 @@ export function expectedEntry(fact: RequestFact): RequestEntry {
   };
 }
 
-/** Charged on each day, UTC, and what it was worth by the catalog. */
+/** The charges of each UTC day, and the price by the catalog. */
 export function expectedCharges(
   facts: readonly RequestFact[],
   params: ReportParams,

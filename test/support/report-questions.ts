@@ -1,4 +1,4 @@
-// Questions that reports are tested with: whose requests, which of them, in which stretch of time and time zone.
+// Generates parameters for tests of reports: whose requests, filters, time window and time zone.
 
 import fc from 'fast-check';
 import type { ReportFilters, ReportParams, ReportScope } from '../../src/storage/clickhouse/reports/report-params.ts';
@@ -53,7 +53,7 @@ export function singleFilters(pools: FactPools): ReportFilters[] {
   ];
 }
 
-/** Mostly none or one at a time: with many, nothing is left. */
+/** Mostly no filter or one: with many filters no request is left. */
 function filters(pools: FactPools): fc.Arbitrary<ReportFilters> {
   const one = fc.constantFrom(...singleFilters(pools));
   return fc.oneof(
@@ -63,7 +63,7 @@ function filters(pools: FactPools): fc.Arbitrary<ReportFilters> {
   );
 }
 
-/** Random scopes, filters, windows and time zones, around a stretch of time. */
+/** Generates random scopes, filters, windows and time zones, around a period of time. */
 export function reportQuestions(
   pools: FactPools,
   { fromMs: firstMs, untilMs: lastMs }: { readonly fromMs: number; readonly untilMs: number },

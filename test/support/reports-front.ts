@@ -1,5 +1,5 @@
 // The reports over HTTP, in the test's process: the real route table, forwarder, report server and embedded ClickHouse;
-// who calls, and the time, are the test's.
+// the test decides who calls, and the time.
 
 import assert from 'node:assert/strict';
 import { ReportServer } from '../../jobs/reports/report-server.ts';
@@ -29,17 +29,17 @@ export interface ReportsFrontOptions {
   readonly clickhouse: () => ClickHouseClient | null;
   /** By default none. */
   readonly sealedDays?: () => SealedDays | null;
-  /** By team, the organization it belongs to. */
+  /** The organization of each team. */
   readonly teams?: ReadonlyMap<string, string>;
   readonly clock?: Clock;
-  /** Of the gateway; jobs has `DELEGATION_KEY`. */
+  /** The gateway's key; jobs has `DELEGATION_KEY`. */
   readonly delegationKey?: Buffer | null;
-  /** Where the gateway asks; by default where the report server is. */
+  /** The address that the gateway asks; by default that of the report server. */
   readonly address?: ReportForwarderOptions['address'];
   readonly limits?: ReportForwarderOptions['limits'];
-  /** Statements of reports at once. */
+  /** How many statements of reports run at once. */
   readonly atOnce?: number;
-  /** Of every statement. */
+  /** The settings of every statement. */
   readonly settings?: ClickHouseSettings;
   /** By default nobody has a name. */
   readonly ownerNames?: FindOwnerNames;
@@ -56,7 +56,7 @@ const NAMELESS: FindOwnerNames = async () => ({
 
 export interface ReportsFront {
   readonly url: string;
-  /** Of the report server. */
+  /** The port of the report server. */
   readonly jobsPort: number;
   readonly forwarder: ReportForwarder;
   get(as: string, path: string, headers?: Readonly<Record<string, string>>): Promise<HttpAnswer>;

@@ -1,5 +1,5 @@
-// Reads HTTP/1.1 requests from raw bytes, strictly, for the fake upstream: what it returns is what was on the wire,
-// header case and order included.
+// Reads HTTP/1.1 requests from raw bytes, strictly, for the fake upstream: the result has the exact bytes, including
+// case and order of headers.
 
 import type { Socket } from 'node:net';
 
@@ -9,16 +9,16 @@ const BODY_BYTES_MAX = 256 * 1024 * 1024;
 export interface ReceivedRequest {
   readonly method: string;
   readonly path: string;
-  /** As they stood on the wire. */
+  /** In their original case and order. */
   readonly headers: readonly (readonly [string, string])[];
   /** The value of the only field of that name, or null; throws when it is repeated. */
   header(name: string): string | null;
   readonly body: Buffer;
-  /** Which connection of the upstream it came on, from 0. */
+  /** The number of the upstream's connection that it came on, from 0. */
   readonly connection: number;
 }
 
-/** Bytes of one connection, taken in the amounts that the reader asks for. */
+/** The bytes of one connection, read in the amounts that the reader needs. */
 export class ByteSource {
   #pending: Buffer = Buffer.alloc(0);
   readonly #chunks: AsyncIterator<Buffer>;

@@ -1,4 +1,4 @@
-// The route table as it is, with nothing behind it: for tests that walk it.
+// The real route table without anything behind it, for tests that go through it.
 
 import { ConsoleSessions } from '../../src/control-plane/console/console-sessions.ts';
 import { SessionCookie } from '../../src/control-plane/console/session-cookie.ts';
@@ -8,7 +8,7 @@ import { systemClock } from '../../src/platform/clock.ts';
 import type { RouteParts } from '../../src/routes/route-parts.ts';
 import { createRoutes } from '../../src/routes/routes.ts';
 
-/** The parts that the rows themselves need. A test adds what its own rows are to find behind them. */
+/** The parts that the rows themselves need. A test adds what its own rows must find behind them. */
 export const NOTHING_BEHIND = {
   plane: {
     executionIdHeader: 'X-Service-Execution-Id',
@@ -21,7 +21,7 @@ export const NOTHING_BEHIND = {
   publicUrl: 'https://gate.test',
   // No files are kept.
   media: null,
-  // Switched off; its sessions are looked for by every route that takes them.
+  // The console is switched off, but every route that accepts sessions looks for one.
   console: {
     built: null,
     sessions: new ConsoleSessions(new SessionCookie('https://gate.test'), async () => undefined, systemClock),
@@ -34,12 +34,12 @@ export function routeTable(): readonly DescribedRoute[] {
   return createRoutes(NOTHING_BEHIND);
 }
 
-/** What the product serves of the whole table. */
+/** The OpenAPI document of the whole table. */
 export function openapiDocument(): object {
   return buildOpenapiDocument(routeTable(), { version: '1', publicUrl: 'https://gate.test' });
 }
 
-/** As uWebSockets.js and the table know it. */
+/** The name of a route in the form of uWebSockets.js and of the table. */
 export function nameOf(route: Pick<DescribedRoute, 'method' | 'path'>): string {
   return `${route.method} ${route.path}`;
 }

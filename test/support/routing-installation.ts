@@ -1,5 +1,5 @@
-// A whole installation that routes, for tests of auto routing: the simulated provider behind a tap that keeps every
-// request, and records read back.
+// A whole installation for tests of auto routing: the simulated provider behind a proxy that keeps every request, and
+// access to the records.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -25,7 +25,7 @@ export const ROUTING_KEYS = {
   stranded: `tg-route-stranded-${'d'.repeat(28)}`,
   /** Its classifier is a chat model that tells log-probabilities. */
   lettered: `tg-route-lettered-${'1'.repeat(29)}`,
-  /** Its classifier is a server that wants no credential. */
+  /** Its classifier is a server that needs no credential. */
   local: `tg-route-local-${'2'.repeat(32)}`,
   /** May use none of the candidates. */
   denied: `tg-route-denied-${'e'.repeat(30)}`,
@@ -59,7 +59,7 @@ export const ROUTING_POLICY = `
     sticky: { min_tokens: 20000 }
     prefer_native_api: true`;
 
-/** Where the provider without a credential is, at the same address as the other. */
+/** The path prefix of the provider without a credential, which has the same address as the other. */
 const LOCAL_PREFIX = '/local';
 
 function routingConfiguration(upstreamUrl: string, policy = ROUTING_POLICY): string {
@@ -79,7 +79,7 @@ ${[
   model('small', ALL, cheap),
   model('claude', '[messages, count_tokens]', cheap),
   model('coder', ALL, cheap),
-  // Named for one kind of work, and not served on every API.
+  // A model for one kind of work that is not served on every API.
   model('chatter', '[chat_completions]', cheap),
   model('large', ALL, '{ input: "1.25", output: "10.00" }'),
   model('gone', ALL, cheap, 'active: false,'),
@@ -116,25 +116,25 @@ export interface RoutedCall {
 
 export interface RoutedAnswer extends ContractAnswer {
   readonly executionId: string;
-  /** Of the response header; null: there was none. */
+  /** The model in the response header; null: there is none. */
   readonly model: string | null;
 }
 
 export interface RoutingInstallation {
   readonly tollgate: Front;
-  /** null: it runs in the test's own process. */
+  /** null: the installation runs in the test's own process. */
   readonly processes: Tollgate | null;
   readonly postgres: Postgres;
   readonly upstream: FakeUpstream;
-  /** Behind the tap, with its own account of what it served. */
+  /** The simulated provider behind the proxy, with its own log of what it served. */
   readonly provider: SimulatedProvider;
-  /** Names the virtual model, and bounds the output where nothing else does. */
+  /** Sends a request for the virtual model, with an output limit unless the call sets one. */
   ask(call: RoutedCall): Promise<RoutedAnswer>;
   /** The record of an execution, once it is posted. */
   routeOf(executionId: string): Promise<ModelRoute>;
-  /** What the classifier was sent, in order. */
+  /** The requests to the classifier, in order. */
   judged(): readonly ReceivedRequest[];
-  /** Stops the installation and gives what is read of its facts then: they belong to one process. */
+  /** Stops the installation, then reads its facts, which only one process can open. */
   stopAndRead<T>(read: (dataDir: string) => Promise<T>): Promise<T>;
   stop(): Promise<void>;
 }
@@ -142,11 +142,11 @@ export interface RoutingInstallation {
 export interface RoutingOptions {
   readonly gatewayProcesses?: number;
   readonly policy?: string;
-  /** Another Postgres than its own. */
+  /** Uses this Postgres instead of its own. */
   readonly databaseUrl?: string;
-  /** Another ClickHouse than its own. */
+  /** Uses this ClickHouse instead of its own. */
   readonly clickhouseUrl?: string;
-  /** For tests that ask for no report. */
+  /** For tests that request no report. */
   readonly clickhouse?: 'away';
 }
 
@@ -154,7 +154,7 @@ export async function startRoutingInstallation(options: RoutingOptions = {}): Pr
   const provider = await startSimulatedProvider();
   const upstream = await startFakeUpstream(async ({ method, path, headers, body }) => {
     const kept = headers.filter(([name]) => !/^(host|connection|content-length|transfer-encoding)$/i.test(name));
-    // The simulated provider wants a credential, any will do.
+    // The simulated provider requires a credential, with any value.
     if (path.startsWith(LOCAL_PREFIX)) kept.push(['authorization', 'Bearer of-the-tap']);
     const answer = await httpCall(provider.url + path.replace(LOCAL_PREFIX, ''), {
       method,
@@ -223,7 +223,7 @@ export async function startRoutingInstallation(options: RoutingOptions = {}): Pr
   };
 }
 
-/** In the test's own process, unless what is asked for takes more. */
+/** Runs in the test's own process, unless the options need an installation of its own. */
 async function startWith(
   upstreamUrl: string,
   options: RoutingOptions,
@@ -238,7 +238,7 @@ async function startWith(
   const processes = await startTollgate({
     configurationYaml,
     env: {
-      // Where the database is named, only random secrets will do.
+      // With DATABASE_URL only random secrets are accepted.
       ADMIN_TOKEN: databaseUrl === undefined ? ROUTING_ADMIN_TOKEN : randomBytes(24).toString('base64url'),
       ...(clickhouseUrl === undefined ? {} : { CLICKHOUSE_URL: clickhouseUrl }),
       ...(databaseUrl === undefined

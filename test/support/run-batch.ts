@@ -1,4 +1,4 @@
-// Runs the test files of a batch (batches.ts) in this process, one after the other, and notes what CPU time each took.
+// Runs the test files of a batch (batches.ts) in this process, one after the other, and records the CPU time of each.
 
 import { registerHooks } from 'node:module';
 import { relative } from 'node:path';
@@ -9,7 +9,7 @@ import { cpuSeconds, noteCpuTime } from './note-cpu-time.ts';
 
 const DECLARATIONS = new URL('declarations.ts', import.meta.url).href;
 
-/** All are loaded first; a file's hooks and tests run when those of the files before it are done. */
+/** Loads all files first; the hooks and tests of a file run when those of the files before it are done. */
 export async function runBatch(files: readonly string[]): Promise<void> {
   registerHooks({
     resolve: (specifier, context, nextResolve) =>

@@ -1,5 +1,5 @@
-// What a process that starts with an environment of its own takes from the test run all the same: what makes its start
-// short (shorten-starts.js), nothing that its program reads.
+// The variables that a process with an environment of its own still takes from the test run: those that shorten its
+// start (shorten-starts.js). Its program reads none of them.
 
 const NAMES = ['NODE_OPTIONS', 'NODE_COMPILE_CACHE', 'TOLLGATE_TEST_STRIPPED'];
 

@@ -1,4 +1,4 @@
-// A run of suites within a test, with other settings than the run that it is a part of.
+// Runs suites within a test, with settings other than those of the run that contains the test.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 
 const RUNNER = fileURLToPath(new URL('../run.ts', import.meta.url));
 
-/** In short, and not as a part of this run, whose runner it would otherwise report to. */
+/** Runs them in their short form, and not as a part of this run, to whose runner they would report otherwise. */
 export async function assertSuitesPass(
   suites: readonly string[],
   environment: Readonly<Record<string, string>>,

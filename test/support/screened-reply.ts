@@ -1,4 +1,4 @@
-// A reply that is screened in this process: what its client gets of it, and what is reported, without a gateway.
+// Screens a reply in this process without a gateway: what its client gets, and what is reported.
 
 import assert from 'node:assert/strict';
 import type { CompiledPolicy } from '../../src/domain/guardrails/compile-policy.ts';
@@ -11,7 +11,7 @@ import { CapturedReply } from '../../src/generation/reply/capture.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
 import type { ReplyHandler } from '../../src/upstream/reply-handler.ts';
 
-/** A body or an event that takes too long. */
+/** Workers for which every body or event takes too long. */
 export const LATE_WORKERS = {
   run: async () => ({ ok: false as const, reason: 'deadline' as const }),
 } as unknown as ScreeningWorkers;
@@ -20,17 +20,17 @@ export interface RepliedWith {
   readonly isStream: boolean;
   readonly reads: readonly Buffer[];
   readonly headers?: readonly string[];
-  /** So much has passed whenever somebody looks at the clock. */
+  /** The clock advances by this much each time it is read. */
   readonly stepMs?: number;
 }
 
 export interface ScreenedReply {
   readonly ended: boolean;
   readonly out: string;
-  /** Of it, what had gone out when the provider's last byte was there, and before its end. */
+  /** The bytes of `out` that had been sent when the provider's last byte had arrived, before the end of the reply. */
   readonly earlyBytes: number;
-  /** Of the event loop in which something was passed on. */
-  readonly turns: number;
+  /** The ticks of the event loop in which something was passed on. */
+  readonly ticks: number;
   readonly refused: string | null;
   readonly report: StageReport | undefined;
 }
@@ -41,17 +41,17 @@ export async function screenedReply(
 ): Promise<ScreenedReply> {
   let nowMs = 0;
   const out: Buffer[] = [];
-  let turns = 0;
-  let inTurn = false;
+  let ticks = 0;
+  let inTick = false;
   const { promise, resolve: end } = Promise.withResolvers<boolean>();
   const next = {
     onReplyStart: () => {},
     onReplyData: (bytes: Buffer) => {
       out.push(Buffer.from(bytes));
-      if (!inTurn) turns += 1;
-      inTurn = true;
+      if (!inTick) ticks += 1;
+      inTick = true;
       setImmediate(() => {
-        inTurn = false;
+        inTick = false;
       });
     },
     onReplyPause: () => {},
@@ -79,5 +79,5 @@ export async function screenedReply(
   screen.onReplyEnd();
   const ended = await promise;
   const refused = reply.blocked?.kind ?? null;
-  return { ended, out: Buffer.concat(out).toString(), earlyBytes, turns, refused, report: screening.report?.output };
+  return { ended, out: Buffer.concat(out).toString(), earlyBytes, ticks, refused, report: screening.report?.output };
 }

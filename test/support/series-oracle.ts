@@ -1,4 +1,4 @@
-// What the series of usage must say, computed from the facts in plain TypeScript, apart from the SQL.
+// Computes what the series of usage must say from the facts in plain TypeScript, independent of the SQL.
 
 import type { SeriesDimension } from '../../src/domain/reports/owners.ts';
 import type { RequestFact } from '../../src/storage/clickhouse/facts.ts';
@@ -63,10 +63,10 @@ export function expectedSeries(facts: readonly RequestFact[], params: SeriesPara
 }
 
 const NO_OWNER = '00000000-0000-0000-0000-000000000000';
-/** What stands for a value that is not there, where groups tie; of the other dimensions it is `NO_OWNER`. */
+/** The value that replaces a missing one when groups tie; the other dimensions use `NO_OWNER`. */
 const NONE: Partial<Record<SeriesDimension, string>> = { model: '', provider: '', tag: '', status: '0' };
 
-/** Groups that cost the same and have as many requests come by their text. */
+/** Groups with the same cost and number of requests are ordered by their text. */
 function rank(groupBy: SeriesDimension, one: string, other: string): boolean {
   const none = NONE[groupBy] ?? NO_OWNER;
   return (one === '' ? none : one) < (other === '' ? none : other);
@@ -76,7 +76,7 @@ function bucketAt({ timeZone, granularity }: ReportWindow, atMs: number): string
   return ExpectedBuckets.of(timeZone, granularity).at(atMs);
 }
 
-/** Minute by minute would be slow; no bucket begins within a quarter of an hour. */
+/** Steps of a quarter of an hour find every bucket, because none begins in between; steps of a minute would be slow. */
 function allBuckets(window: ReportWindow): Set<string> {
   const names = new Set<string>();
   for (let atMs = window.fromMs; atMs < window.untilMs; atMs += 900_000) names.add(bucketAt(window, atMs));

@@ -11,19 +11,19 @@ import { silentLog } from './silent-log.ts';
 
 const TEMPLATE = 'migrated';
 /**
- * It outlives no crash of the machine; who kills a Postgres has one of his own. No database lives long enough to need
- * a vacuum. A connection costs less the less memory it shares.
+ * Settings for speed. The server need not survive a crash of the machine, and a test that kills a Postgres has one of
+ * its own. No database lives long enough to need a vacuum. A connection is cheaper the less memory it shares.
  */
 const SETTINGS = ['fsync=off', 'full_page_writes=off', 'wal_compression=off', 'autovacuum=off', 'shared_buffers=32MB'];
 
 /**
- * A database is three hundred files, and making them is what a copy costs; in memory, a tenth of what it costs on a
- * disk. A run has a few dozen databases at a time, of ten megabytes each.
+ * A directory in memory. Copying a database mostly means making its three hundred files, which in memory costs a tenth
+ * of what it costs on a disk. A run has a few dozen databases at a time, of ten megabytes each.
  */
 const MEMORY_DIRECTORY = '/dev/shm';
 const MEMORY_BYTES_MIN = 2_000_000_000;
 
-/** Test files find it in TEST_POSTGRES_URL and TEST_POSTGRES_TEMPLATE. */
+/** Test files find the server by TEST_POSTGRES_URL and TEST_POSTGRES_TEMPLATE. */
 export async function startSharedPostgres(directory: string): Promise<{ stop(): Promise<void> }> {
   const server = await startEmbeddedPostgres({
     dataDir: directory,
@@ -31,13 +31,13 @@ export async function startSharedPostgres(directory: string): Promise<{ stop(): 
     furtherArguments: SETTINGS.flatMap((setting) => ['-c', setting]),
   });
   const owner = createPostgres({ url: server.url, log: silentLog, max: 1 });
-  // A run opens thousands of connections, and nobody guesses this password.
+  // A run opens thousands of connections, and the password need not resist guessing.
   await owner.query('SET scram_iterations = 1');
   await owner.query(`ALTER USER CURRENT_USER PASSWORD '${/:([^:@]*)@/.exec(server.url)?.[1]}'`);
   const { rows } = await owner.query<{ data_directory: string }>('SHOW data_directory');
   const memory = makeMemoryDirectory(statSync(rows[0]?.data_directory ?? '').uid);
   if (memory !== null) await owner.query(`CREATE TABLESPACE memory LOCATION '${memory}'`);
-  // A copy of it is where it is.
+  // A copy of the template is in the template's directory.
   await owner.query(`CREATE DATABASE ${TEMPLATE}${memory === null ? '' : ' TABLESPACE memory'}`);
   await owner.close();
   const migrator = createPostgres({ url: withDatabase(server.url, TEMPLATE), log: silentLog, max: 1 });
@@ -54,7 +54,7 @@ export async function startSharedPostgres(directory: string): Promise<{ stop(): 
   };
 }
 
-/** Empty, and the server's own; null on a machine without such a place or without enough of it. */
+/** Makes an empty directory that the server owns; null: this machine has no such place, or not enough room in it. */
 function makeMemoryDirectory(serverUid: number): string | null {
   try {
     const { bavail, bsize } = statfsSync(MEMORY_DIRECTORY);

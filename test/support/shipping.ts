@@ -1,4 +1,4 @@
-// What shipping needs around it in a test: a prepaid wallet, a process epoch that holds a lease of it, records that
+// The surroundings of shipping in a test: a prepaid wallet, a process epoch that holds a lease of it, records that
 // charge it, and a fact sink.
 
 import { randomUUID } from 'node:crypto';
@@ -42,7 +42,7 @@ export async function addPayer(postgres: Postgres, { organizationId, walletId }:
   await postgres.query(`SELECT post_deposit($1, $2, 'test')`, [walletId, DEPOSIT.toString()]);
 }
 
-/** A process's epoch with a lease large enough for `executions` at once and their charges. */
+/** Creates a process epoch with a lease that is large enough for `executions` at once and their charges. */
 export async function createEpoch(postgres: Postgres, payer: Payer, executions: number): Promise<number> {
   const epoch = await registerEpoch(postgres, { machine: 'test', pid: process.pid, kind: 'gateway' });
   const amount = HOLD * BigInt(executions);
@@ -82,11 +82,11 @@ export function appendExecution(writer: SpoolWriter, payer: Payer): string {
   return start.id;
 }
 
-/** Keeps facts in memory by id, and can be away. */
+/** A fact sink that keeps facts in memory by id, and can be away. */
 export class MemorySink implements FactSink {
   readonly facts = new Map<string, RequestFact>();
   readonly batches: string[] = [];
-  /** What it was asked to take while it was away. */
+  /** The facts that it refused while it was away. */
   readonly refused: (readonly RequestFact[])[] = [];
   probes = 0;
   away = false;

@@ -1,13 +1,13 @@
-// Preloaded into every process of a test run (NODE_OPTIONS), to make its start short; there are hundreds of them.
+// Preloaded into every process of a test run (NODE_OPTIONS) to make its start short; there are hundreds of them.
 //
-// Types are stripped from a source file once for the run and not once for each process. The text is the very one that
-// Node would make. It is kept under the file's path, time and size, in a directory that lives as long as the run.
+// A source file's types are stripped once for the run, not once for each process. The text is exactly the one that Node
+// would make. It is stored by the file's path, time and size, in a directory that lives as long as the run.
 //
-// A file that is imported by its place is there: Node would look at it, at what it may be a link to, and for the
-// package.json that tells its format, once for each import of a thousand.
+// A file that is imported by a relative path exists. Node would check that, resolve links, and look for the
+// package.json that gives its format, for each of a thousand imports.
 //
-// `import ... from 'node:http'` reads everything that module exports, and three of its names load all of Node's fetch
-// and WebSocket, which nobody here takes from there: 30 ms of CPU.
+// `import ... from 'node:http'` reads everything that the module exports. Three of its names load all of Node's fetch
+// and WebSocket, which no file here takes from that module: 30 ms of CPU.
 
 import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { registerHooks, stripTypeScriptTypes } from 'node:module';
@@ -43,7 +43,7 @@ function readStripped(file, directory) {
   try {
     return readFileSync(kept, 'utf8');
   } catch {
-    // Nobody needed it before.
+    // No process has stored this file yet.
   }
   const stripped = stripTypeScriptTypes(readFileSync(file, 'utf8'));
   const unfinished = `${kept}.${process.pid}`;

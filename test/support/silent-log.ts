@@ -1,4 +1,4 @@
-// A log for parts under test that say nothing.
+// A log for parts under test that writes nothing.
 
 import { createLog } from '../../src/platform/log.ts';
 

@@ -1,6 +1,6 @@
-// A lease store as Postgres keeps it (wallets, limits of open requests, rates), shared by simulated processes, under
-// a clock that a test owns: answers take their time, come in another order, or are lost before or after they took
-// effect, or take effect long after that, by a seed.
+// A lease store that behaves like Postgres (wallets, limits of open requests, rates), shared by simulated processes,
+// under a clock that the test controls. By a seed, answers take their time, come in another order, are lost before or
+// after they took effect, or take effect long after that.
 
 import assert from 'node:assert/strict';
 import {
@@ -15,7 +15,7 @@ import type { LeaseStore } from '../../src/generation/admission/leases/lease-sto
 import { QuotaLeases } from '../../src/generation/admission/leases/quota-leases.ts';
 import { seededRandom } from './byte-splits.ts';
 
-/** Time that passes only where `run` lets it. */
+/** A clock that advances only in `run`. */
 class SimulatedTime {
   nowMs = 0;
   private readonly due: { readonly atMs: number; readonly order: number; readonly happen: () => void }[] = [];
@@ -34,7 +34,7 @@ class SimulatedTime {
     this.due.push({ atMs, order: this.order, happen });
   }
 
-  /** Lets everything happen that is due until then, in order. */
+  /** Runs all events that are due until then, in order. */
   async run(untilMs: number): Promise<void> {
     for (;;) {
       await drained();
@@ -54,7 +54,7 @@ class SimulatedTime {
   }
 }
 
-/** Until nothing more happens without time passing. */
+/** Resolves when nothing more happens unless time passes. */
 function drained(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
@@ -67,38 +67,43 @@ interface StoredQuota {
   size: bigint;
   frozen: boolean;
   gone: boolean;
-  /** Outstanding by process; of rates, by label and process. */
+  /** The leased amount by process; for rates, by label and process. */
   readonly leased: Map<string, bigint>;
-  /** The last numbered call of each process, and what it was granted; null: it was not done, and never will be. */
+  /**
+   * The last numbered call of each process, and the amount that it was granted; null: the call was not done, and never
+   * will be.
+   */
   readonly lastCalls: Map<number, { readonly call: number; readonly granted: bigint | null }>;
 }
 
-/** When a call whose answer is lost takes effect after all, at most. */
+/** The longest time after which a call with a lost answer still takes effect. */
 const LATE_MS_MAX = 3_000;
 
 export class SimulatedLeaseStore {
   readonly time = new SimulatedTime();
   readonly processes: QuotaLeases[] = [];
-  /** The server does not answer: connections are refused, or calls hang. Or it answers probes alone. */
+  /** How the server is away: connections are refused, calls hang, or only probes are answered. */
   away: 'no' | 'refused' | 'hangs' | 'only reads' = 'no';
-  /** Wallets and limits that somebody else has locked: calls about them are given up after a while. */
+  /** Wallets and limits that another process has locked: calls about them give up after a while. */
   readonly locked = new Set<string>();
-  /** Chance that somebody else has locked what a call is about. */
+  /** The probability that another process has locked what a call is about. */
   lockRate = 0;
-  /** Wallets and limits of which the store refuses every call. */
+  /** Wallets and limits for which the store refuses every call. */
   readonly refused = new Set<string>();
-  /** Chance that the answer to a call is lost, before it took effect or after. */
+  /** The probability that the answer to a call is lost, before or after it took effect. */
   lossRate = 0;
   readonly calls = { take: 0, giveBack: 0, recover: 0, revoke: 0, probe: 0 };
-  /** What the server needs to take something back, at the least, as where commits of others are slow. */
+  /** The least time that the server needs for a return, as when commits of others are slow. */
   giveBackMs = 0;
-  /** What the server needs to tell all processes of a revocation, as where commits of others are slow. */
+  /**
+   * The least time that the server needs to notify all processes of a revocation, as when commits of others are slow.
+   */
   notifyMs = 0;
-  /** What the others need to hear of it, at the least. */
+  /** The least time that the other processes need to receive it. */
   hearMs = 0;
   /** The store cannot notify at all. */
   isMute = false;
-  /** Calls that have taken effect, and whose answers are on their way at least. */
+  /** The calls that have taken effect, and whose answers have at least been sent. */
   readonly answered = { take: 0, giveBack: 0, recover: 0, revoke: 0, probe: 0 };
   private readonly quotas = new Map<string, StoredQuota>();
   private readonly random: () => number;
@@ -123,7 +128,7 @@ export class SimulatedLeaseStore {
     if (isTold) for (const process of this.processes) process.expectRoom(key);
   }
 
-  /** What all processes together have of it. */
+  /** The amount that all processes together have leased. */
   leased(key: string): bigint {
     return this.sum(this.of(key), () => true);
   }
@@ -225,7 +230,7 @@ export class SimulatedLeaseStore {
     };
   }
 
-  /** As migration 0010 does it. */
+  /** Takes from a rate in the same way as migration 0010. */
   private takeRate(
     index: number,
     key: string,

@@ -11,7 +11,7 @@ import { waitFor } from './waiting.ts';
 export interface SimulatedProvider {
   readonly url: string;
   readonly pid: number;
-  /** Its log, for who reads it line by line: a long one is larger than a text can be. */
+  /** The file of its log, for tests that read it line by line: a long log is larger than a string can be. */
   readonly logPath: string;
   /** Calls that began, in order. */
   starts(): CallStart[];
@@ -20,7 +20,7 @@ export interface SimulatedProvider {
   /** Calls that began and did not end. */
   openCalls(): number;
   /**
-   * Waits until no call is under way, and gives the end of the one that began last: an end is logged a little after its
+   * Waits until no call is open, and returns the end of the call that began last: an end is logged shortly after its
    * reply was read.
    */
   lastEnd(): Promise<CallEnd>;
@@ -82,7 +82,7 @@ function listeningUrl(child: ChildProcess): Promise<string> {
   });
 }
 
-/** Calls in a log that began and did not end; reads no more of a long one than is new. */
+/** Counts the calls in a log that began and did not end; each call of the returned function reads only the new part. */
 export function countOpenCalls(logPath: string): () => number {
   let readBytes = 0;
   let open = 0;

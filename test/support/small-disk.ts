@@ -1,4 +1,4 @@
-// A small ext4 disk in a file, for a test that fills it or makes it read-only as a broken disk does. Needs root.
+// A small ext4 disk in a file, for a test that fills it or makes it read-only like a broken disk. Needs root.
 
 import { execFileSync } from 'node:child_process';
 import { closeSync, ftruncateSync, mkdirSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
@@ -11,12 +11,12 @@ const run = (program: string, ...words: readonly string[]): void =>
   void execFileSync(program, words, { stdio: ['ignore', 'ignore', 'pipe'] });
 
 export class SmallDisk {
-  /** Where it is mounted. */
+  /** The directory where it is mounted. */
   readonly directory: string;
   private readonly home: string;
   private readonly image: string;
 
-  /** Throws where nobody may mount. */
+  /** Throws if this process may not mount. */
   constructor(megabytes: number) {
     this.home = mkdtempSync(join(tmpdir(), 'tollgate-disk-'));
     this.image = join(this.home, 'image');
@@ -33,7 +33,7 @@ export class SmallDisk {
     return join(this.directory, 'ballast');
   }
 
-  /** Not a block is left. */
+  /** Fills the disk to the last block. */
   fill(): void {
     const fd = openSync(this.ballast, 'a');
     for (let bytes = MEGABYTE; bytes >= 512; ) {
@@ -51,24 +51,24 @@ export class SmallDisk {
   }
 
   /**
-   * As the system does after an error of the disk: whoever has a file open for writing can write to it no more. What
-   * was written before is on it.
+   * Makes the disk read-only, as the system does after a disk error: files that are open for writing can no longer be
+   * written. Earlier writes are on the disk.
    */
   breakOff(): void {
     run('sync', '-f', this.directory);
     run('mount', '-o', 'remount,abort', this.directory);
     try {
-      // The journal is given up at the next write.
+      // The file system aborts its journal at the next write.
       closeSync(openSync(join(this.directory, 'last'), 'w'));
     } catch {
-      // That was it.
+      // This failure is expected.
     }
   }
 
-  /** What an operator does then. No file of it may be open. */
+  /** Repairs the disk as an operator would. None of its files may be open. */
   repair(): void {
     run('umount', this.directory);
-    // 1: errors were corrected.
+    // Exit code 1 means that errors were corrected.
     run('sh', '-c', `e2fsck -p ${this.image} || [ $? -eq 1 ]`);
     run('mount', '-o', 'loop', this.image, this.directory);
   }

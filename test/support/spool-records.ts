@@ -18,14 +18,14 @@ export function putRecord(batch: RecordBatch, record: ExecutionRecord): void {
   batch.append(record, record.type === 'terminal' ? record : null);
 }
 
-/** The JSON of each frame that these records make when they come in one batch. */
+/** The JSON of each frame that these records make in one batch. */
 export function frameTexts(...records: readonly ExecutionRecord[]): string[] {
   const batch = new RecordBatch();
   for (const record of records) putRecord(batch, record);
   return textsOf(batch);
 }
 
-/** The JSON of each frame of a batch, which is ended. */
+/** The JSON of each frame of a batch; ends the batch. */
 export function textsOf(batch: RecordBatch): string[] {
   batch.endFrame();
   return batch.ends.map((end, index) =>
@@ -33,14 +33,14 @@ export function textsOf(batch: RecordBatch): string[] {
   );
 }
 
-/** The records of a batch, which is ended. */
+/** The records of a batch; ends the batch. */
 export function recordsOf(batch: RecordBatch): ExecutionRecord[] {
   return textsOf(batch).flatMap((text) => decodeFrame(JSON.parse(text)) ?? []);
 }
 
 const FRAME_HEADER_BYTES = 8;
 
-/** What a frame with this record alone takes in a segment. */
+/** The size in a segment of a frame with only this record. */
 export function frameBytesOf(record: ExecutionRecord): number {
   const [text = ''] = frameTexts(record);
   return FRAME_HEADER_BYTES + Buffer.byteLength(text);

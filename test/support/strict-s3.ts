@@ -18,7 +18,7 @@ export type S3Fault =
 export interface StrictS3 {
   readonly url: string;
   readonly objects: Map<string, { readonly bytes: Buffer; readonly type: string }>;
-  /** Requests that were refused, and why. */
+  /** The refused requests, with the reasons. */
   readonly refused: string[];
   fault: S3Fault;
   stop(): Promise<void>;
@@ -119,7 +119,7 @@ function serveBytes(
   else response.end(part);
 }
 
-/** Two keys a page, so that there are several. */
+/** Lists two keys per page, so that there are several pages. */
 function list(objects: StrictS3['objects'], url: URL, response: ServerResponse): void {
   const prefix = url.searchParams.get('prefix') ?? '';
   const keys = [...objects.keys()]

@@ -1,4 +1,4 @@
-// A directory of its own for each test, removed when the test ends.
+// Makes a directory for one test, which is removed when the test ends.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 
 /**
- * `beforeRemoval`: what an `after` of the test would come too late for, since the first one that was asked for is the
- * first.
+ * `beforeRemoval`: work to do before the directory is removed. An `after` hook of the test would run too late, because
+ * hooks run in the order in which they were declared.
  */
 export function temporaryDirectory(
   context: Pick<TestContext, 'after'>,

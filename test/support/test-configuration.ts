@@ -1,5 +1,5 @@
-// The configuration file that whole-installation tests run with: one provider, a few models, organizations rich, poor
-// and not billed.
+// The configuration file that whole-installation tests run with: one provider, a few models, and organizations that are
+// rich, poor or not billed.
 
 import type { ApiName, ModelKind } from '../../src/domain/models/apis.ts';
 
@@ -10,10 +10,10 @@ export interface TestModel {
   /** null: a missing output limit stays unbounded. */
   readonly outputCap: number | null;
   readonly active?: boolean;
-  /** A million when not given. */
+  /** By default a million. */
   readonly contextLength?: number;
   readonly kind?: ModelKind;
-  /** Chat Completions alone when not given. */
+  /** By default only Chat Completions. */
   readonly apis?: readonly ApiName[];
 }
 
@@ -30,7 +30,7 @@ const TEST_PRICES: Readonly<Partial<Record<ModelKind, string>>> = {
   text: '{ input: "1.25", cached_input: "0.125", cache_write: "1.5", output: "10.00" }',
   image: '{ image: "0.04" }',
 };
-/** Of the other kinds, whose input alone is priced. */
+/** The price of models of other kinds, of which only the input costs. */
 const TEST_INPUT_PRICE = '{ input: "0.042" }';
 
 export const KEYS = {
@@ -40,7 +40,7 @@ export const KEYS = {
   acmeSecond: `tg-test-acme-second-${'b'.repeat(25)}`,
   /** Prepaid with a millionth of a dollar. */
   poor: `tg-test-poor-${'c'.repeat(32)}`,
-  /** Prepaid, and nothing was paid. */
+  /** Prepaid, without a deposit. */
   broke: `tg-test-broke-${'f'.repeat(31)}`,
   /** Not billed. */
   free: `tg-test-free-${'d'.repeat(32)}`,
@@ -53,12 +53,14 @@ export const OPENING_CREDIT_PICO = 1_000_000n * 10n ** 12n;
 const STANDARD_MODELS: readonly TestModel[] = [
   { id: 'sim/small', providerModel: 'sim-small', aliases: ['sim/small-latest', 'sim/small[1m]'], outputCap: 16_384 },
   { id: 'sim/uncapped', providerModel: 'sim-large', outputCap: null },
-  // For refusals with Retry-After: a cooldown of this one is no other test's concern.
+  // For tests of refusals with Retry-After: a cooldown of this model affects no other test.
   { id: 'sim/limited', providerModel: 'sim-limited', outputCap: 16_384 },
   { id: 'sim/retired', providerModel: 'sim-mini', outputCap: 16_384, active: false },
 ];
 
-/** The provider credential: a test that finds it outside the provider's own requests has found a leak. */
+/**
+ * The credential for the provider. If a test finds it anywhere except in the provider's own requests, it has leaked.
+ */
 export const PROVIDER_KEY = 'sk-provider-canary-0123456789';
 
 export function testConfiguration(options: {
@@ -132,13 +134,13 @@ export interface TokenCounts {
   readonly output: number;
 }
 
-/** What `counts` cost at `TEST_PRICES.text`, in pico-dollars. */
+/** The price of `counts` at `TEST_PRICES.text`, in pico-dollars. */
 export function expectedCostPico(counts: TokenCounts): bigint {
   const uncached = BigInt(counts.input - counts.cached) * PICO_PER_TOKEN.input;
   return uncached + BigInt(counts.cached) * PICO_PER_TOKEN.cachedInput + BigInt(counts.output) * PICO_PER_TOKEN.output;
 }
 
-/** Pico-dollars as the shortest decimal, by string arithmetic alone. */
+/** Writes pico-dollars as the shortest decimal, only by string operations. */
 export function decimalOfPico(pico: bigint): string {
   const digits = pico.toString().padStart(13, '0');
   const fraction = digits.slice(-12).replace(/0+$/, '');

@@ -1,4 +1,4 @@
-// Calls of the worker task count-tokens for one body, and bodies to count.
+// Calls the worker task count-tokens for one body, and makes bodies to count.
 
 import countTokens, { type CountTokensInput, loadEncoding } from '../../workers/count-tokens.ts';
 

@@ -1,14 +1,14 @@
-// What a scripted provider says in a loop of tools, in three dialects and in pieces that cut everything: thinking that
-// is signed where the dialect signs it, then a call or a text.
+// The replies of a scripted provider in a loop of tools, in three dialects and in pieces that cut everything: thinking,
+// signed where the dialect signs it, then a call or a text.
 
 import type { ScriptedReply } from './fake-upstream.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
 export interface LoopReply {
-  /** Of its message: agents take equal ones for one. Left out: the same in every reply. */
+  /** The id of its message: agents take equal ids for the same message. Absent: the same in every reply. */
   readonly id?: string;
-  /** null: none. */
+  /** null: there is no thinking. */
   readonly thinking: string | null;
   readonly says:
     | { readonly text: string }
@@ -17,13 +17,13 @@ export interface LoopReply {
 
 export type RenderLoopReply = (reply: LoopReply) => ScriptedReply;
 
-/** Of thinking in Messages; Responses seals it. */
+/** The signature of thinking in Messages; Responses encrypts it instead. */
 export const SIGNATURE = 'c2lnbmVk';
 export const SEAL = 'c2VhbGVk';
 const MODEL = 'small';
 const OUTPUT_TOKENS = 9;
 
-/** Short ones, so that every placeholder is cut. */
+/** Short pieces, so that every placeholder is cut. */
 const piecesOf = (text: string): string[] => text.match(/.{1,3}/gs) ?? [];
 
 function stream(events: readonly Json[], isNamed: boolean, end = ''): ScriptedReply {
@@ -135,7 +135,7 @@ export function responsesReply({ thinking, says }: LoopReply): ScriptedReply {
   );
 }
 
-/** An item as it begins, as it ends, and the events between. */
+/** An item at its beginning, at its end, and the events in between. */
 type ItemEvents = readonly [begun: Json, whole: Json, within: readonly Json[]];
 
 function reasoningItem(text: string): ItemEvents {

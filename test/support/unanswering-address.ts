@@ -1,6 +1,5 @@
-// An address on this machine where nobody answers a connection attempt: a listener that accepts nothing and whose
-// backlog is full, so that the system leaves every further SYN without an answer, as a host behind a dropping firewall
-// would.
+// An address on this machine where nobody answers a connection attempt: a listener accepts nothing and its backlog is
+// full, so the system leaves every further SYN without an answer, as for a host behind a dropping firewall.
 
 import { connect, type Socket } from 'node:net';
 import { Worker } from 'node:worker_threads';
@@ -11,7 +10,7 @@ export interface UnansweringAddress {
   close(): Promise<void>;
 }
 
-/** Listens, says where, and then never comes back to its event loop: nothing is ever accepted. */
+/** Listens, prints the port, and never returns to its event loop, so nothing is ever accepted. */
 const LISTENER = `
 const { createServer } = require('node:net');
 const { parentPort, workerData } = require('node:worker_threads');
@@ -22,9 +21,9 @@ server.listen({ host: '127.0.0.1', port: 0, backlog: 1 }, () => {
 });
 `;
 
-/** The system's own rounding of a backlog of one is below this. */
+/** More connections than the system allows for a backlog of one. */
 const FILLERS_MAX = 16;
-/** On the loopback a connection is there at once, or never. */
+/** On loopback a connection is made at once or never. */
 const QUIET_MS = 300;
 
 export async function startUnansweringAddress(): Promise<UnansweringAddress> {

@@ -1,4 +1,4 @@
-// Calls to providers as tests see them: everything a listener was told, and the promise of its end.
+// Calls to providers as tests see them: every event that a listener received, and a promise of the end.
 
 import type { Clock } from '../../src/platform/clock.ts';
 import type { EgressGuard } from '../../src/platform/egress/egress-guard.ts';
@@ -10,7 +10,7 @@ import type { ReplyHeaders } from '../../src/upstream/http1/reply-head.ts';
 import type { UpstreamRequest } from '../../src/upstream/http1/request-head.ts';
 import { UpstreamOrigin } from '../../src/upstream/origin.ts';
 
-/** A clock that stands still until it is told. */
+/** A clock that advances only when the test says so. */
 export class HeldClock implements Clock {
   timeMs = 1_000;
   nowMs(): number {
@@ -25,13 +25,11 @@ export interface ToldReply {
   status: number | null;
   headers: ReplyHeaders;
   body: string;
-  /** `end`, or the fault; null while none was told. */
+  /** `end`, or the fault; null: the call has not ended. */
   end: 'end' | 'key_refused' | UpstreamFault | null;
 }
 
-/**
- * What one listener was told, and how to wait for it. Being told anything after the end, or the end twice, is an error.
- */
+/** The events of one listener, and how to wait for them. An event after the end, or a second end, is an error. */
 export class ToldCall {
   readonly reply: ToldReply = { status: null, headers: [], body: '', end: null };
   readonly ended: Promise<ToldReply>;
@@ -90,7 +88,7 @@ export class ToldCall {
       observer,
     );
     this.call.send(onNewConnection);
-    // What is not observed sees the faults of its one connection.
+    // Without an observer the call is never sent a second time, so that the test sees the faults of its one connection.
     if (observer === undefined) this.call.neverResend();
   }
 }

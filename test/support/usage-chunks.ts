@@ -1,9 +1,9 @@
-// Chat Completions streams without the chunk that tells their usage, made by splitting their text into events: shares
-// no code with the gateway.
+// Removes the chunk with the usage from Chat Completions streams by splitting their text into events. Shares no code
+// with the gateway.
 
-/** Every event goes whose data is a chunk without choices but with a usage object. */
+/** Removes every event whose data is a chunk with a usage object and without choices. */
 export function withoutUsageChunks(stream: Buffer): Buffer {
-  // latin1 keeps every byte apart.
+  // latin1 maps every byte to one character.
   const events = stream.toString('latin1').split(/(?<=\n\r?\n)/);
   return Buffer.from(events.filter((event) => !tellsUsage(event)).join(''), 'latin1');
 }

@@ -1,5 +1,5 @@
-// An organization with credit, ceilings on its use, and processes that take leases of them: what the tests of limits on
-// Postgres share.
+// An organization with credit and usage limits, and processes that lease from them: shared by the tests of limits on
+// Postgres.
 
 import assert from 'node:assert/strict';
 import type { UsageLimit } from '../../src/domain/configuration/configuration.ts';
@@ -46,7 +46,7 @@ export class LimitedOrganization {
     assert.ok('items' in stored, 'the limits were refused');
   }
 
-  /** Of all its limits, by kind and window. */
+  /** The ids of all its limits, by kind and window. */
   async limitIds(): Promise<[string, ...string[]]> {
     const { rows } = await this.postgres.query<{ id: string }>(
       'SELECT id FROM usage_limits WHERE organization_id = $1 ORDER BY kind, time_window',
@@ -55,7 +55,7 @@ export class LimitedOrganization {
     return rows.map(({ id }) => id) as [string, ...string[]];
   }
 
-  /** A process with credit of the organization's wallet. */
+  /** Starts a process that has a lease of the organization's wallet. */
   async newEpoch(): Promise<number> {
     const epoch = await registerEpoch(this.postgres, { machine: 'm', pid: 1, kind: 'gateway' });
     await takeLease(this.postgres, { epoch, walletId: this.owner.walletId, amount: 100_000n, minimum: 1n });

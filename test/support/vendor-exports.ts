@@ -1,5 +1,5 @@
-// Facts of a month and what vendors' exports make of them: amounts are worked out here from prices of the test's own,
-// so that a comparison with what the product makes of the same facts is one of two computations.
+// Facts of a month and the vendors' exports of them. Amounts are computed here from the test's own prices, so that a
+// test compares two independent computations.
 
 import { NO_METERS } from '../../src/domain/invoices/meters.ts';
 import type { RecordedUsage } from '../../src/domain/invoices/recorded-usage.ts';
@@ -26,7 +26,7 @@ export interface Fact {
   readonly searches: number;
 }
 
-/** Pico-dollars a token; a search is a cent. Priority costs twice as much. */
+/** Pico-dollars per token; a search costs a cent. Priority costs twice as much. */
 export const PRICES = {
   input: 1_250_000n,
   cached: 125_000n,
@@ -93,14 +93,14 @@ export function recordedOf(fact: Fact, overrides: Partial<RecordedUsage> = {}): 
 
 export interface ExportOptions {
   readonly days: number;
-  /** What the vendor calls a key and a model of ours. */
+  /** The vendor's names of our keys and models. */
   readonly keyOf?: (key: string) => string;
   readonly modelOf?: (model: string) => string;
   /** Days that the export leaves out. */
   readonly without?: readonly number[];
-  /** What it asks for instead of the usual amount. */
+  /** The amount of a line instead of the usual one. */
   readonly costOf?: (fact: Fact, part: Part) => bigint;
-  /** Further results, by day. */
+  /** Additional results, by day. */
   readonly further?: Readonly<Record<number, readonly object[]>>;
   readonly pageDays?: number;
 }

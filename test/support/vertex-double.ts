@@ -1,5 +1,6 @@
-// A double of Google's Vertex AI as far as presets vertex and vertex-anthropic call it, and of the endpoint that gives
-// tokens for it. It checks what Google would: the signature of the account, the bearer, the path, the body's members.
+// A double of Google's Vertex AI, as far as the presets vertex and vertex-anthropic call it, and of the endpoint that
+// issues its tokens. It checks what Google would check: the signature of the account, the bearer, the path, the body's
+// members.
 
 import { verify } from 'node:crypto';
 import { type FakeUpstream, type ReceivedRequest, type Script, startFakeUpstream } from './fake-upstream.ts';
@@ -10,7 +11,7 @@ const LOCATION = '/v1/projects/acme-1/locations/global';
 
 export interface VertexDouble {
   readonly upstream: FakeUpstream;
-  /** Tokens that were given. */
+  /** The tokens that were issued. */
   readonly tokens: readonly string[];
   /** The JSON of the account's key. */
   readonly credentials: string;
@@ -44,7 +45,7 @@ const json = (status: number, body: unknown): Script => ({
   headers: [['content-type', 'application/json; charset=UTF-8']],
   body: JSON.stringify(body),
 });
-/** As Google words errors; its OpenAI endpoint has them in a list. */
+/** An error in Google's form; its OpenAI endpoint puts errors into a list. */
 const googleError = (code: number, status: string, message: string): Script =>
   json(code, [{ error: { code, message, status } }]);
 

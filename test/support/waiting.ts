@@ -3,7 +3,10 @@
 
 const POLL_MIN_MS = 20;
 const POLL_MAX_MS = 250;
-/** What has taken long is looked at less often: a look is a request or a query, and the machine has other tests. */
+/**
+ * The part of the time waited so far after which the state is read again. Longer waits poll less often, because each
+ * read is a request or a query, and the machine runs other tests.
+ */
 const POLL_SHARE = 0.1;
 
 /**

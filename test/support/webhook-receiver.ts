@@ -1,5 +1,5 @@
-// Somewhere that webhooks are sent to: keeps every message, answers what the test says, and checks signatures with a
-// library that is not ours.
+// Receives webhooks: keeps every message, answers as the test says, and checks signatures with a library that is not
+// ours.
 
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -13,7 +13,7 @@ export interface ReceivedMessage {
 export interface WebhookReceiver {
   readonly url: string;
   readonly messages: readonly ReceivedMessage[];
-  /** The status of the answers from now on; null: the connection is broken off. */
+  /** Sets the status of the answers from now on; null: the connection is closed without an answer. */
   answerWith(status: number | null, headers?: Readonly<Record<string, string>>): void;
   close(): Promise<void>;
 }
@@ -46,7 +46,9 @@ export async function startWebhookReceiver(): Promise<WebhookReceiver> {
   };
 }
 
-/** Standard Webhooks as another implementation reads it; throws when the signature or the time is wrong. */
+/**
+ * Verifies a message with another implementation of Standard Webhooks; throws if the signature or the time is wrong.
+ */
 export async function verifySignature({ headers, body }: ReceivedMessage, secret: string): Promise<void> {
   const client = new OpenAI({ apiKey: 'unused', webhookSecret: secret });
   await client.webhooks.verifySignature(body, headers as Record<string, string>);

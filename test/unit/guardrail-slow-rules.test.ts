@@ -142,10 +142,10 @@ describe('slow patterns', () => {
 
   test('many events of one read are screened a few at a time, and what comes meanwhile behind them', async () => {
     const read = Buffer.concat(Array.from({ length: 30 }, (_, index) => chunk(`falcon ${index} `)));
-    const { out, turns, report } = await slowStream('pass', [read, chunk('and falcon')], 2);
+    const { out, ticks, report } = await slowStream('pass', [read, chunk('and falcon')], 2);
     const expected = [...Array.from({ length: 30 }, (_, index) => `[words] ${index} `), 'and [words]'];
     assert.equal(texts(out), expected.map((text) => `"content":"${text}"`).join(''));
-    assert.ok(turns >= 10, `${turns} turns of the event loop`);
+    assert.ok(ticks >= 10, `${ticks} ticks of the event loop`);
     assert.deepEqual([report?.findings?.[0]?.count, report?.not_scanned], [31, undefined]);
   });
 

@@ -1,4 +1,4 @@
-// Worker task for tests: gives its input back.
+// Worker task for tests: returns its input.
 
 export default function echo(input: unknown): unknown {
   return input;

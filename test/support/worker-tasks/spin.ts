@@ -1,4 +1,4 @@
-// Worker task for tests: never ends and never yields. It says that it runs where its caller waits for that.
+// Worker task for tests: never ends and never yields. It signals that it runs, if its caller waits for that.
 
 import { type BegunFlag, tellBegun } from '../../../src/platform/begun-flag.ts';
 

@@ -123,7 +123,7 @@ function Navigation({ screen }: { readonly screen: string }) {
 function CurrentScreen({ screen }: { readonly screen: Screen | undefined }) {
   if (screen === undefined)
     return (
-      <Page title="Not here">
+      <Page title="Not found">
         <p>
           There is no such screen. <Link to="overview">Go to the overview</Link>.
         </p>
@@ -169,7 +169,7 @@ function OrganizationSwitch({ me, organizations }: ShellProps) {
 }
 
 const THEMES: readonly (readonly [Theme, string])[] = [
-  ['system', 'As the system'],
+  ['system', 'Same as the system'],
   ['light', 'Light'],
   ['dark', 'Dark'],
 ];

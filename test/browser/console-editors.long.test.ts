@@ -91,7 +91,7 @@ describe('administrators in a browser', { skip: skipWithoutConsole }, () => {
     await page.getByText('It would be served by').waitFor();
     await nothingWrong();
     await page.getByRole('button', { name: 'Publish' }).click();
-    await page.getByRole('dialog').getByText('Version 2 holds for 1 organization within').waitFor();
+    await page.getByRole('dialog').getByText('Version 2 takes effect for 1 organization within').waitFor();
     await page
       .getByRole('dialog')
       .getByText(/tiers\.0\.description: .*<img src=x/)
@@ -133,8 +133,8 @@ describe('administrators in a browser', { skip: skipWithoutConsole }, () => {
     await openScreen(watched, tollgate.url, 'guardrails');
     await page.getByRole('button', { name: 'New policy' }).click();
     await page.getByLabel('Name', { exact: true }).fill('mails');
-    await page.getByLabel('Text to look at').fill(`${HOSTILE} ada@example.com`);
-    await page.getByRole('button', { name: 'Look' }).click();
+    await page.getByLabel('Text to scan').fill(`${HOSTILE} ada@example.com`);
+    await page.getByRole('button', { name: 'Scan' }).click();
     await page.locator('mark.found').waitFor();
     assert.equal(await page.locator('mark.found').innerText(), 'ada@example.com');
     await nothingWrong();
@@ -168,8 +168,8 @@ describe('administrators in a browser', { skip: skipWithoutConsole }, () => {
     await page.getByLabel('Name', { exact: true }).fill('house');
     const rules = [{ id: 'cards', detect: ['card'], stage: 'input', action: 'mask' }];
     await page.getByLabel('Definition').fill(JSON.stringify({ floor: true, rules }));
-    await page.getByLabel('Text to look at').fill('pay with 4111 1111 1111 1111');
-    await page.getByRole('button', { name: 'Look' }).click();
+    await page.getByLabel('Text to scan').fill('pay with 4111 1111 1111 1111');
+    await page.getByRole('button', { name: 'Scan' }).click();
     await page.locator('mark.found').waitFor();
     await nothingWrong();
     await publish('It screens every organization within a second.');
@@ -208,10 +208,7 @@ describe('administrators in a browser', { skip: skipWithoutConsole }, () => {
     );
     await page.getByLabel('Configuration file').fill(file);
     await page.getByRole('button', { name: 'Compare' }).click();
-    await page
-      .getByRole('table', { name: 'Differences' })
-      .or(page.getByText('The catalog is as the file has it'))
-      .waitFor();
+    await page.getByRole('table', { name: 'Differences' }).or(page.getByText('The catalog matches the file')).waitFor();
     await page
       .getByLabel('Configuration file')
       .fill(`models: [{ id: m, display_name: '${HOSTILE.replaceAll("'", '')}' }]`);
@@ -226,11 +223,11 @@ describe('administrators in a browser', { skip: skipWithoutConsole }, () => {
   test('a member is limited', async () => {
     const { page } = watched;
     await openScreen(watched, tollgate.url, 'limits');
-    await page.getByLabel('Whose').selectOption('Member owner@demo.test');
+    await page.getByLabel('Limits of').selectOption('Member owner@demo.test');
     await page.getByRole('button', { name: 'New limit' }).click();
     await page.getByLabel('Dollars').fill('12.50');
-    await page.getByRole('button', { name: 'Set it' }).click();
-    await page.getByRole('cell', { name: 'Budget a month' }).waitFor();
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('cell', { name: 'Budget per month' }).waitFor();
     const { data: members } = await api<{ data: { user_id: string }[] }>('GET', '/v1/admin/active-org/members');
     const path = `/v1/admin/active-org/members/${members[0]?.user_id}/limits`;
     const { data } = await api<{ data: { limits: { limit: string }[] } }>('GET', path);
@@ -258,13 +255,13 @@ describe('administrators in a browser', { skip: skipWithoutConsole }, () => {
     await page.getByRole('cell', { name: 'unknown model' }).waitFor({ timeout: 30_000 });
     const processes = page.getByRole('table', { name: 'Processes' });
     await processes.getByRole('cell', { name: /^jobs/ }).waitFor();
-    assert.match(await processes.innerText(), /gateway \d+[\s\S]*runs/);
+    assert.match(await processes.innerText(), /gateway \d+[\s\S]*running/);
     const { data } = await api<{ data: { processes: number } }>('GET', '/v1/admin/live');
     assert.equal(
       await page.locator('.stat', { hasText: 'Processes' }).locator('dd').first().innerText(),
       String(data.processes),
     );
-    await page.getByRole('button', { name: 'Hold' }).click();
+    await page.getByRole('button', { name: 'Stop updates' }).click();
     await nothingWrong();
   });
 });

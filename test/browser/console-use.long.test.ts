@@ -83,7 +83,7 @@ describe('people at the console', { skip: skipWithoutConsole }, () => {
     await page.getByRole('button', { name: 'New key' }).click();
     await page.getByLabel('Name').fill('typed with care');
     await page.context().clearCookies();
-    await page.getByRole('dialog').getByRole('button', { name: 'Make it' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Create' }).click();
     const again = page.getByRole('dialog', { name: 'Your session has ended' });
     await again.waitFor();
     await page.keyboard.press('Escape');
@@ -94,7 +94,7 @@ describe('people at the console', { skip: skipWithoutConsole }, () => {
     await again.waitFor({ state: 'detached' });
     assert.equal(await page.getByLabel('Name').inputValue(), 'typed with care');
     // Twice, as a finger does: one key.
-    await page.getByRole('dialog').getByRole('button', { name: 'Make it' }).dblclick();
+    await page.getByRole('dialog').getByRole('button', { name: 'Create' }).dblclick();
     await page.getByRole('button', { name: 'I have it' }).waitFor();
     await page.keyboard.press('Escape');
     await page.mouse.click(5, 5);
@@ -139,7 +139,7 @@ describe('people at the console', { skip: skipWithoutConsole }, () => {
       await isAt('keys');
       assert.equal(await name.inputValue(), 'typed and kept');
     }
-    await page.getByRole('dialog').getByRole('button', { name: 'Make it' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Create' }).click();
     const secret = page.locator('.secret');
     await secret.waitFor();
     assert.equal(await asks(back, 'no'), 'confirm');
@@ -258,7 +258,7 @@ describe('people at the console', { skip: skipWithoutConsole }, () => {
     await open(second, 'people');
     await second.getByRole('combobox', { name: 'Organization' }).selectOption(made.id);
     await second.getByRole('cell', { name: 'of-second' }).first().waitFor();
-    await first.getByRole('dialog').getByRole('button', { name: 'Make it' }).click();
+    await first.getByRole('dialog').getByRole('button', { name: 'Create' }).click();
     const notice = first.getByRole('dialog', { name: 'Another organization is chosen' });
     await notice.waitFor();
     assert.deepEqual(await findBarriers(watched), []);
@@ -270,7 +270,7 @@ describe('people at the console', { skip: skipWithoutConsole }, () => {
     await notice.getByRole('button', { name: 'Go on here' }).click();
     await notice.waitFor({ state: 'detached' });
     assert.equal(await first.getByLabel('Slug').inputValue(), 'meant-for-demo');
-    await first.getByRole('dialog').getByRole('button', { name: 'Make it' }).click();
+    await first.getByRole('dialog').getByRole('button', { name: 'Create' }).click();
     await first.getByRole('cell', { name: 'meant-for-demo' }).first().waitFor();
     // Now the other tab is the one that shows what is not chosen.
     await second.getByRole('link', { name: 'Media' }).click();
@@ -348,7 +348,10 @@ describe('people at the console', { skip: skipWithoutConsole }, () => {
     await page.unrouteAll({ behavior: 'wait' });
     await page.route(session, (route) => route.fulfill({ status: 503, json: { error: 'the store is busy' } }));
     await choice.selectOption(three);
-    await page.getByRole('dialog', { name: 'The organization stays' }).getByText('the store is busy').waitFor();
+    await page
+      .getByRole('dialog', { name: 'The organization was not switched' })
+      .getByText('the store is busy')
+      .waitFor();
     await page.getByRole('button', { name: 'Go on' }).click();
     await isAt('two', two);
     // With a draft it is asked for once, and the draft is gone with the organization.
@@ -400,7 +403,7 @@ describe('people at the console', { skip: skipWithoutConsole }, () => {
     assert.equal(await more.count(), 0);
     assert.deepEqual(await findBarriers(watched), []);
     await open(page, 'limits');
-    const offered = page.getByLabel('Whose').locator('option', { hasText: /^Member / });
+    const offered = page.getByLabel('Limits of').locator('option', { hasText: /^Member / });
     assert.equal(await offered.count(), COUNT, 'a choice of a member offers them all');
     await page.context().close();
   });

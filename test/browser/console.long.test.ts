@@ -209,7 +209,7 @@ describe('the console in a browser', { skip: skipWithoutConsole }, () => {
     const { page } = watched;
     await page.route(`**${place}/${data[0]?.id}*`, (route) => route.fulfill({ json: answer }));
     await openScreen(watched, tollgate.url, `requests?request=${data[0]?.id}`);
-    const calls = page.getByRole('table', { name: 'Calls of providers' });
+    const calls = page.getByRole('table', { name: 'Calls to providers' });
     await calls.waitFor();
     const texts = await calls.locator('tbody tr').allInnerTexts();
     assert.match(texts[0] ?? '', /first\s+0 ms\s+100 ms\s+503 status/);
@@ -292,7 +292,7 @@ describe('the console in a browser', { skip: skipWithoutConsole }, () => {
     await page.route('**/usage/**', (route) => route.fulfill({ status: 503, json: { error: 'reports unavailable' } }));
     for (const screen of ['usage', 'routing', 'requests']) {
       await openScreen(watched, tollgate.url, screen);
-      assert.match(await page.locator('#main').innerText(), /Requests are served all the same/, screen);
+      assert.match(await page.locator('#main').innerText(), /Requests are still served/, screen);
       assert.deepEqual(await findBarriers(watched), [], screen);
     }
     await page.unroute('**/usage/**');
@@ -312,12 +312,12 @@ describe('the console in a browser', { skip: skipWithoutConsole }, () => {
     const watched = await signedIn(owner);
     const { page } = watched;
     await openScreen(watched, tollgate.url, 'limits');
-    await page.getByLabel('Whose').selectOption(`key:${keys[0]?.id}`);
+    await page.getByLabel('Limits of').selectOption(`key:${keys[0]?.id}`);
     await page.getByText('There is no limit').waitFor();
     await page.getByRole('button', { name: 'New limit' }).click();
     await page.getByLabel('Kind').selectOption('requests per minute');
     await page.getByLabel('How many').fill('90');
-    await page.getByRole('button', { name: 'Set it' }).click();
+    await page.getByRole('button', { name: 'Save' }).click();
     await page.getByRole('cell', { name: 'Requests per minute' }).waitFor();
     assert.deepEqual(await limitsAt(path), [{ kind: 'requests_per_minute', limit: 90, set_by: 'organization' }]);
     assert.deepEqual(await findBarriers(watched), []);
@@ -378,7 +378,7 @@ describe('the console in a browser', { skip: skipWithoutConsole }, () => {
     await openScreen(watched, tollgate.url, 'provider-keys');
     await page.getByRole('button', { name: 'Rotate' }).click();
     await page.getByLabel('New secret').fill('ours-afterwards');
-    await page.getByLabel('The old secret stands in for').selectOption('a day');
+    await page.getByLabel('Keep the old secret as a fallback for').selectOption('a day');
     assert.deepEqual(await findBarriers(watched), []);
     await page.getByRole('button', { name: 'Verify and rotate' }).click();
     await page.getByRole('dialog').waitFor({ state: 'detached' });

@@ -125,8 +125,8 @@ export const ANSWERS_OF_NOW: Readonly<Record<string, unknown>> = {
 /** By screen: figures by their name, with the note below them, if there is one. */
 export const STATS_OF_NOW: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   live: {
-    'Requests a second': '20,576.1 / 1,234,567 ended in the last minute',
-    'Tokens a second': '9,876,543',
+    'Requests per second': '20,576.1 / 1,234,567 ended in the last minute',
+    'Tokens per second': '9,876,543',
     'Latency p95': '999 ms / p50 12 ms · p99 2 min 0 s',
     'First byte p95': '1.23 s / p50 – · p99 12.3 s',
     Errors: '0.0 % / 66 of 1,234,567',
@@ -134,9 +134,9 @@ export const STATS_OF_NOW: Readonly<Record<string, Readonly<Record<string, strin
     'In flight': '10,101',
     'Not yet in the ledger': '1.0 MB / not yet in reports 1.2 GB',
     Processes: '17 / 3 silent',
-    Blocked: '2 / admit nothing, since their spool cannot be written',
+    Blocked: '2 / admit no request: their spool cannot be written',
   },
-  media: { Files: '1,234,567', Kept: '5.4 GB', Reserved: '999 B / uploads under way' },
+  media: { Files: '1,234,567', Stored: '5.4 GB', Reserved: '999 B / uploads under way' },
   'provider-keys': {},
 };
 
@@ -153,7 +153,7 @@ export const TABLES_OF_NOW: Readonly<Record<string, Readonly<Record<string, read
       ['other', 'a/b', '04:01:00'],
     ],
     Processes: [
-      ['gateway 4711', 'runs', '4,096', '10,000', '2', '$1,234.75', '999 B', '1.05 s', '143.0 MB'],
+      ['gateway 4711', 'running', '4,096', '10,000', '2', '$1,234.75', '999 B', '1.05 s', '143.0 MB'],
       ['jobs 4712', 'silent', '–', '–', '–', '–', '–', '–', '–'],
     ],
   },

@@ -2,7 +2,7 @@
 
 import { bucketLabels, dollars, duration, moment, percent, spaced, whole } from '../../src/console/logic/format.ts';
 import { REASONS } from '../../src/console/logic/route-words.ts';
-import { nameOfGroup } from '../../src/console/logic/series-chart.ts';
+import { nameOfGroup, nameOfOthers } from '../../src/console/logic/series-chart.ts';
 
 // biome-ignore lint: an answer is looked into by many paths, and every figure of it is compared.
 // oxlint-disable-next-line typescript/no-explicit-any
@@ -38,7 +38,7 @@ export function expectedUsage({ groups, remainder, totals }: Json): string[][] {
   ];
   return [
     ...groups.map((group: Json) => row(nameOfGroup(group), group)),
-    ...(remainder === null ? [] : [row(`${remainder.groups} others`, remainder)]),
+    ...(remainder === null ? [] : [row(nameOfOthers(remainder.groups), remainder)]),
     row('All', totals),
   ];
 }
@@ -128,7 +128,7 @@ export function expectedRoutingTables(data: Json, zone: string): Record<string, 
     'Latest corrections': data['recent_corrections'].map((row: Json) => [
       moment(row['at'], zone),
       row['previous_model'] === null ? 'not known' : `${row['previous_model']}${inBrackets(row['previous_tier'])}`,
-      `${row['model']}${inBrackets(row['tier'])}${row['escalated'] ? ', one up' : ''}`,
+      `${row['model']}${inBrackets(row['tier'])}${row['escalated'] ? ', one tier up' : ''}`,
       row['task'] || '–',
       row['probability'] === null ? '–' : row['probability'].toFixed(2),
     ]),

@@ -30,7 +30,7 @@ import { isTimeZone, periodBefore, periodOf } from '../../src/console/logic/peri
 import { adviceOn, noAnswerMessage } from '../../src/console/logic/refusals.ts';
 import { routeInWords } from '../../src/console/logic/route-words.ts';
 import { bucketsOf, marksOf } from '../../src/console/logic/routing-buckets.ts';
-import { nameOfGroup, seriesOf } from '../../src/console/logic/series-chart.ts';
+import { nameOfGroup, nameOfOthers, seriesOf } from '../../src/console/logic/series-chart.ts';
 import { signInProblem } from '../../src/console/logic/sign-in-problems.ts';
 
 describe('amounts', () => {
@@ -199,6 +199,7 @@ describe('axes', () => {
     assert.equal(nameOfGroup({ team_id: null, team: null }), 'no team');
     assert.equal(nameOfGroup({ api_key_id: 'id-1', api_key: null }), 'id-1');
     assert.equal(nameOfGroup({ status: 429 }), '429');
+    assert.deepEqual([1, 2].map(nameOfOthers), ['1 other', '2 others']);
   });
 });
 
@@ -229,17 +230,14 @@ test('a command can be pasted, whatever stands in it', () => {
 
 test('a refusal says what to do: 403 names the permission, 503 that requests go on', () => {
   assert.match(adviceOn(403, 'org.admin').advice, /permission org\.admin/);
-  assert.match(adviceOn(503, 'org.admin').advice, /Requests are served all the same/);
+  assert.match(adviceOn(503, 'org.admin').advice, /Requests are still served/);
   assert.equal(adviceOn(400, 'org.admin').mayRepeat, false);
 });
 
 test('a change whose answer never came may have been made, and a question not', () => {
   assert.equal(noAnswerMessage('get', 'none'), 'The gateway does not answer. Is it running?');
-  assert.match(
-    noAnswerMessage('post', 'none'),
-    /^The gateway does not answer\..* may have been done all the same: look before/,
-  );
-  assert.match(noAnswerMessage('delete', 'broken'), /^The answer broke off\. .* may have been done all the same/);
+  assert.match(noAnswerMessage('post', 'none'), /^The gateway does not answer\..* may have been made: check before/);
+  assert.match(noAnswerMessage('delete', 'broken'), /^The answer was cut off\. .* may have been made/);
 });
 
 test('every reason has its sentence, with what it rests on', () => {

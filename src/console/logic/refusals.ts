@@ -6,11 +6,11 @@ export interface Advice {
   readonly mayRepeat: boolean;
 }
 
-const MAY_BE_DONE = 'What was sent may have been done all the same: look before you send it again.';
+const MAY_BE_DONE = 'The change may have been made: check before you send it again.';
 
 /** The message where no answer came (`none`) or its body was cut off (`broken`). A change may have been made then. */
 export function noAnswerMessage(method: string, how: 'none' | 'broken'): string {
-  const words = how === 'none' ? 'The gateway does not answer. Is it running?' : 'The answer broke off.';
+  const words = how === 'none' ? 'The gateway does not answer. Is it running?' : 'The answer was cut off.';
   return method === 'get' ? words : `${words} ${MAY_BE_DONE}`;
 }
 
@@ -31,20 +31,20 @@ export function adviceOn(status: number, permission: string): Advice {
   if (status === 404)
     return {
       title: 'Not found',
-      advice: 'It is not here, or not yours, or was removed.',
+      advice: 'It does not exist, was removed, or belongs to somebody else.',
       mayRepeat: true,
     };
   if (status === 409 || status === 412)
     return {
-      title: 'Changed meanwhile',
-      advice: 'Somebody else changed it. Look at it again, then repeat your change.',
+      title: 'Changed by somebody else',
+      advice: 'Somebody else has changed it. Load it again, then repeat your change.',
       mayRepeat: true,
     };
-  if (status === 429) return { title: 'Too many questions', advice: 'Wait a moment.', mayRepeat: true };
+  if (status === 429) return { title: 'Too many requests', advice: 'Wait a moment, then try again.', mayRepeat: true };
   if (status >= 500)
     return {
       title: 'Not available now',
-      advice: 'Reports or database do not answer now. Requests are served all the same, and nothing is lost.',
+      advice: 'The reports or the database do not answer. Requests are still served, and nothing is lost.',
       mayRepeat: true,
     };
   return { title: 'Refused', advice: 'The gateway did not accept this.', mayRepeat: false };

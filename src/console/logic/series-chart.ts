@@ -21,6 +21,11 @@ function pointValue<P>(point: P | undefined, valueOf: (point: P) => number | nul
   return point === undefined ? null : valueOf(point);
 }
 
+/** The name of the groups that are summed up in one, because a report names only the largest. */
+export function nameOfOthers(groups: number): string {
+  return groups === 1 ? '1 other' : `${groups} others`;
+}
+
 /** The name of a group; without a name its id, or `no team` and the like; `all` where nothing is grouped. */
 export function nameOfGroup(group: object): string {
   const members = group as Readonly<Record<string, string | number | null | undefined>>;

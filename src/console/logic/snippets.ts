@@ -10,7 +10,7 @@ export function snippetsFor(origin: string, model: string): readonly Snippet[] {
   return [
     {
       name: 'curl',
-      note: 'As it is, in a shell.',
+      note: 'For a shell.',
       code: `curl -N ${origin}/v1/chat/completions \\
   -H "Authorization: Bearer $TOLLGATE_KEY" \\
   -H "Content-Type: application/json" \\
@@ -18,7 +18,7 @@ export function snippetsFor(origin: string, model: string): readonly Snippet[] {
     },
     {
       name: 'OpenAI SDK',
-      note: 'Python; in TypeScript baseURL and apiKey.',
+      note: 'Python. In TypeScript the options are baseURL and apiKey.',
       code: `import os
 from openai import OpenAI
 
@@ -27,7 +27,7 @@ print(client.responses.create(model="${model}", input="Hello").output_text)`,
     },
     {
       name: 'Claude Code',
-      note: 'It adds /v1 by itself.',
+      note: 'Claude Code adds /v1 to the address.',
       code: `export ANTHROPIC_BASE_URL=${origin}
 export ANTHROPIC_AUTH_TOKEN=$TOLLGATE_KEY
 export ANTHROPIC_MODEL=${model}

@@ -9,7 +9,7 @@ export function CopyButton({ text, label = 'Copy' }: { readonly text: string; re
       await navigator.clipboard.writeText(text);
       setSaid('Copied');
     } catch {
-      setSaid('Select the text and copy it: the browser does not let this page.');
+      setSaid('The browser does not let this page copy: select the text and copy it.');
     }
     setTimeout(() => setSaid(''), 2500);
   };

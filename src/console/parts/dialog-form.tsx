@@ -7,6 +7,12 @@ import { useDraft } from '../state/drafts.ts';
 import { CopyButton } from './copy.tsx';
 import { Dialog, FormRefusal, useSubmit } from './form.tsx';
 
+/** What a screen hands to a dialog that it opens. */
+export interface DialogHandlers {
+  readonly onDone: () => void;
+  readonly onClose: () => void;
+}
+
 interface DialogFormProps<T> {
   readonly title: string;
   readonly verb: string;
@@ -54,7 +60,7 @@ export function SecretOnce({ title, secret, onClose }: SecretProps) {
   useDraft(true);
   return (
     <Dialog title={title}>
-      <p>Copy it now: it is shown this once and kept nowhere as it is.</p>
+      <p>Copy it now: it is shown only once, and the gateway keeps no readable copy.</p>
       <code class="secret">{secret}</code>
       <CopyButton text={secret} />
       <footer class="dialog-foot">

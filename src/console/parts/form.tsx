@@ -5,7 +5,7 @@ import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import type { Answer, Refusal } from '../api.ts';
 
 /** The hint of a field for a slug or a policy's name. */
-export const NAME_HINT = 'Small letters, digits and dashes.';
+export const NAME_HINT = 'Lowercase letters, digits and dashes.';
 
 interface FieldProps {
   readonly label: string;

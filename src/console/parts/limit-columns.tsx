@@ -17,7 +17,7 @@ export function kindColumn(noteOf: (limit: Limit) => string | null): Column<Limi
 }
 
 export function kindInWords({ kind, window }: Limit): string {
-  return kind === 'budget' ? `Budget a ${window}` : capitalized(kind);
+  return kind === 'budget' ? `Budget per ${window}` : capitalized(kind);
 }
 
 /** A column of amounts: dollars of a budget, counts of other limits. */
@@ -32,7 +32,7 @@ export function amountColumn(
 }
 
 export const USED = amountColumn('Used', ({ used }) => used);
-export const MAXIMUM = amountColumn('Of', ({ limit }) => limit);
+export const MAXIMUM = amountColumn('Maximum', ({ limit }) => limit);
 export const RESETS = momentColumn<Limit>('Resets', ({ resets_at: at }) => at);
 export const USED_SHARE: Column<Limit> = {
   name: 'Share',

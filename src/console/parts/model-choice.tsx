@@ -40,7 +40,7 @@ export function ModelChoice({ models, api, value, onValue }: ModelChoiceProps) {
       value={value}
       onValue={onValue}
       options={[...new Set([autoModel(), ...texts.map(({ id }) => id)])]}
-      hint={value === autoModel() ? 'The cheapest model that would answer well, by the policy.' : undefined}
+      hint={value === autoModel() ? 'The routing policy chooses the cheapest model that would answer well.' : undefined}
     />
   );
 }

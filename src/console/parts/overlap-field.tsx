@@ -5,7 +5,7 @@ import { SelectField } from './form.tsx';
 export const OVERLAP_DEFAULT = '3600';
 
 const OVERLAPS = [
-  { id: '0', name: 'not a second longer' },
+  { id: '0', name: 'no time' },
   { id: '3600', name: 'an hour' },
   { id: '86400', name: 'a day' },
 ];

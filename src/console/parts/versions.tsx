@@ -29,7 +29,7 @@ export function Versions<Row extends Version>({ history, columns, note, onTake }
       raw: ({ version }) => version,
       show: ({ version }) => (
         <>
-          {version} {version === history.version && <Badge tone="good">present</Badge>}
+          {version} {version === history.version && <Badge tone="good">current</Badge>}
         </>
       ),
     },

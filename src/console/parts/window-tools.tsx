@@ -11,7 +11,7 @@ export function WindowTools({ withScope = true }: { readonly withScope?: boolean
     <>
       {withScope && all.length > 1 && (
         <label class="tool">
-          <span class="unseen">Whose numbers</span>
+          <span class="unseen">Scope</span>
           <select
             value={reportScope.value.id}
             onChange={(event) => setParams({ whose: event.currentTarget.value, cursor: null })}

@@ -19,7 +19,7 @@ const COLUMNS: readonly Column<Entry>[] = [
   { name: 'Who', raw: ({ actor }) => actor.label, show: ({ actor }) => shortened(actor.label || actor.kind) },
   { name: 'What', raw: ({ action }) => action, show: ({ action }) => <NamedCell>{action}</NamedCell> },
   {
-    name: 'On',
+    name: 'Target',
     raw: ({ target }) => `${target.kind} ${target.id}`,
     show: ({ target }) => (
       <>
@@ -87,7 +87,7 @@ export function Audit() {
   return (
     <Page
       title="Audit"
-      lead="Every change of what exists, with who made it. Entries are never changed."
+      lead="Every change, and who made it. Entries are never changed."
       tools={
         may('platform.admin') && (
           <button

@@ -61,7 +61,7 @@ export function Connect() {
                   </Card>
                 ))}
               </div>
-              <Card title="Models" note="Prices are dollars for a million tokens.">
+              <Card title="Models" note="Prices are dollars per million tokens.">
                 <Table caption="Models" columns={COLUMNS} rows={models} />
               </Card>
             </>

@@ -19,10 +19,10 @@ export function FirstSteps() {
       text: 'There is credit',
       link: null,
     },
-    { done: (keys?.length ?? 0) > 0, text: 'An inference key exists', link: <Link to="keys">Make a key</Link> },
+    { done: (keys?.length ?? 0) > 0, text: 'An inference key exists', link: <Link to="keys">Create a key</Link> },
     {
       done: (limits?.length ?? 0) > 0,
-      text: 'A budget keeps surprises away',
+      text: 'A budget prevents surprises',
       link: isAdministrator ? <Link to="limits">Set a budget</Link> : null,
     },
     { done: false, text: 'The first request', link: <Link to="connect">Connect a client</Link> },

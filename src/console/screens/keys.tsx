@@ -26,7 +26,7 @@ type LastDays = ReadonlyMap<string, string> | 'coming' | 'not known';
 
 const columnsWith = (lastDays: LastDays): readonly Column<Key>[] => [
   { name: 'Name', raw: ({ name }) => name, show: ({ name }) => <NamedCell>{name}</NamedCell> },
-  { name: 'Begins', raw: ({ prefix }) => prefix, show: ({ prefix }) => <code>{prefix}…</code>, isExtra: true },
+  { name: 'Prefix', raw: ({ prefix }) => prefix, show: ({ prefix }) => <code>{prefix}…</code>, isExtra: true },
   { name: 'State', raw: ({ revoked_at: at }) => at, show: (key) => <KeyState of={key} /> },
   {
     name: 'Last use',
@@ -47,7 +47,7 @@ const columnsWith = (lastDays: LastDays): readonly Column<Key>[] => [
     show: ({ allowed_models: models }) => models?.join(', ') ?? 'all',
     isExtra: true,
   },
-  momentColumn('Made', ({ created_at: at }) => at),
+  momentColumn('Created', ({ created_at: at }) => at),
 ];
 
 function KeyState({ of: key }: { readonly of: Key }) {
@@ -76,7 +76,7 @@ export function Keys() {
   return (
     <Page
       title="Keys"
-      lead="Inference keys are what clients present. They read no more than their own use and administer nothing."
+      lead="Clients send requests with an inference key. A key can read its own usage only, and cannot change anything."
       tools={<ActionButton isMain name="New key" onClick={() => setDialog('new')} />}
       commands={[
         curlCommand(path),
@@ -90,7 +90,7 @@ export function Keys() {
         rowsOf={({ data }) => data}
         columns={columnsWith(lastDays)}
         permission={all ? 'org.admin' : 'inference'}
-        empty={<p>No key yet. A client needs one to ask anything.</p>}
+        empty={<p>No key yet. A client needs one to send requests.</p>}
         actions={(key) =>
           key.revoked_at === null && (
             <button type="button" class="small" onClick={() => setDialog(key)}>
@@ -100,7 +100,7 @@ export function Keys() {
         }
         removal={{
           verb: 'Revoke',
-          ask: ({ name }) => `${quoted(name)} stops working everywhere within a second, and cannot be brought back.`,
+          ask: ({ name }) => `${quoted(name)} stops working everywhere within a second, and cannot be restored.`,
           send: ({ id }) => call('delete', one, { pathParameters: { keyId: id } }),
           isFor: ({ revoked_at: at }) => at === null,
         }}
@@ -144,7 +144,7 @@ function NewKey({ path, onDone, onClose }: KeyDialogProps & { readonly path: Key
   return (
     <DialogForm
       title="New key"
-      verb="Make it"
+      verb="Create"
       send={() => call('post', path, { body })}
       onDone={onDone}
       onClose={onClose}
@@ -154,7 +154,7 @@ function NewKey({ path, onDone, onClose }: KeyDialogProps & { readonly path: Key
         value={name}
         onValue={setName}
         isRequired
-        hint="What presents it, such as the name of a service."
+        hint="What uses the key, such as the name of a service."
       />
       {teams.length > 0 && (
         <SelectField

@@ -72,14 +72,14 @@ function LimitsOf({ target, targets }: { readonly target: LimitTarget; readonly 
   return (
     <Page
       title="Limits and budgets"
-      lead="They hold across all gateways together. What is lent is with a gateway, for requests under way and to come."
+      lead="Limits apply to all gateways together. Lent amounts are with a gateway, for current and coming requests."
       tools={set.data !== null && <ActionButton isMain name="New limit" onClick={() => setOpen(true)} />}
       commands={[curlCommand(`${path}/current`), curlCommand(path), ...tollgateCommands('limit current')]}
     >
       {targets.length > 1 && (
         <div class="filters">
           <SelectField
-            label="Whose"
+            label="Limits of"
             value={target.id}
             onValue={(id) => setParams({ of: id })}
             options={targets.some(({ id }) => id === target.id) ? targets : [...targets, target]}
@@ -92,10 +92,10 @@ function LimitsOf({ target, targets }: { readonly target: LimitTarget; readonly 
         rowsOf={({ data }) => data}
         columns={COLUMNS}
         permission="org.admin"
-        empty={<p>There is no limit. A budget stops surprises: a month’s is a good beginning.</p>}
+        empty={<p>There is no limit. A budget prevents surprises: start with one per month.</p>}
         removal={{
           verb: 'Remove',
-          ask: (limit) => `The limit “${kindInWords(limit)}” holds no more, at once and on every gateway.`,
+          ask: (limit) => `The limit “${kindInWords(limit)}” is removed on every gateway at once.`,
           send: (limit) => replace(own.filter((one) => !isSame(one, limit))),
           isFor: ({ set_by: by }) => set.data !== null && by === 'organization',
         }}
@@ -163,10 +163,10 @@ function isSame(one: Identity, other: Identity): boolean {
 }
 
 const KINDS = [
-  'budget a month',
-  'budget a week',
-  'budget a day',
-  'budget an hour',
+  'budget per month',
+  'budget per week',
+  'budget per day',
+  'budget per hour',
   'requests per minute',
   'tokens per minute',
   'concurrent requests',
@@ -191,14 +191,14 @@ function NewLimit({ of: target, send, onDone, onClose }: NewLimitProps) {
     ...(model.trim() === '' ? {} : { model: model.trim() }),
   } as OwnLimit;
   return (
-    <DialogForm title={`New limit: ${target}`} verb="Set it" send={() => send(limit)} onDone={onDone} onClose={onClose}>
+    <DialogForm title={`New limit: ${target}`} verb="Save" send={() => send(limit)} onDone={onDone} onClose={onClose}>
       <SelectField label="Kind" value={kind} onValue={setKind} options={KINDS} />
       <TextField
         label={isBudget ? 'Dollars' : 'How many'}
         value={amount}
         onValue={setAmount}
         isRequired
-        hint={isBudget ? 'Such as 250.00. Requests that would go beyond are refused.' : undefined}
+        hint={isBudget ? 'Such as 250.00. Requests that would exceed it are refused.' : undefined}
       />
       <TextField label="Only for the model" value={model} onValue={setModel} hint="Empty: all models together." />
     </DialogForm>

@@ -44,10 +44,10 @@ export function LiveFigures() {
   return (
     <Page
       title="Live"
-      lead="All gateways of all machines together, as their processes wrote it in the last seconds. Times are UTC."
+      lead="All gateways on all machines together, as their processes reported in the last seconds. Times are UTC."
       tools={
         <button type="button" aria-pressed={isPaused} onClick={() => setPaused(!isPaused)}>
-          Hold
+          Stop updates
         </button>
       }
       commands={[
@@ -66,7 +66,7 @@ export function LiveFigures() {
         rowsOf={({ data }) => data}
         columns={PROCESS_COLUMNS}
         permission="platform.admin"
-        empty="No process has written anything in the last ten minutes."
+        empty="No process has reported in the last ten minutes."
       />
     </Page>
   );
@@ -84,7 +84,7 @@ function LiveCharts({ live }: { readonly live: Live }) {
         <StackedBars
           {...common}
           title="Requests by status"
-          note="Requests that ended in each five seconds. None: no answer was sent. Left: the client did not wait."
+          note="Requests that ended, per five seconds. None: no answer was sent. Left: the client did not wait."
           series={STATUSES.map((status) => timesOf(status, ({ by_status: by }) => by[status] ?? 0))}
           show={whole}
           axis={countTick}
@@ -92,7 +92,7 @@ function LiveCharts({ live }: { readonly live: Live }) {
         <Lines
           {...common}
           title="Latency"
-          note="From the request received to its end."
+          note="From the arrival of a request to its end."
           series={[
             timesOf('p50', ({ latency_ms: latency }) => latency.p50),
             timesOf('p95', ({ latency_ms: latency }) => latency.p95),
@@ -104,7 +104,7 @@ function LiveCharts({ live }: { readonly live: Live }) {
         <Lines
           {...common}
           title="First byte"
-          note="From the request received to the first byte of the reply."
+          note="From the arrival of a request to the first byte of the reply."
           series={[
             timesOf('p50', ({ first_byte_ms: first }) => first.p50),
             timesOf('p95', ({ first_byte_ms: first }) => first.p95),
@@ -116,7 +116,7 @@ function LiveCharts({ live }: { readonly live: Live }) {
         <StackedBars
           {...common}
           title="Refused and failed"
-          note="Requests that were refused, and calls of providers that failed, also where another one served."
+          note="Requests that were refused, and calls to providers that failed, even if another provider then served."
           series={[
             timesOf('Refused', ({ refusals }) => refusals),
             timesOf('Failed calls', ({ failed_calls: failed }) => failed),
@@ -137,11 +137,11 @@ function LastMinute({ live }: { readonly live: Live }) {
     <>
       <Stats>
         <Stat
-          name="Requests a second"
+          name="Requests per second"
           value={rate(minute.requests_per_second)}
           note={`${whole(minute.requests)} ended in the last minute`}
         />
-        <Stat name="Tokens a second" value={whole(Math.round(minute.tokens_per_second))} />
+        <Stat name="Tokens per second" value={whole(Math.round(minute.tokens_per_second))} />
         <Stat
           name="Latency p95"
           value={duration(minute.latency_ms.p95)}
@@ -171,13 +171,13 @@ function LastMinute({ live }: { readonly live: Live }) {
           name="Processes"
           value={whole(live.processes)}
           tone={live.silent_processes > 0 ? 'bad' : undefined}
-          note={live.silent_processes > 0 ? `${live.silent_processes} silent` : 'all of them write'}
+          note={live.silent_processes > 0 ? `${live.silent_processes} silent` : 'all of them report'}
         />
         <Stat
           name="Blocked"
           value={whole(live.blocked_processes)}
           tone={live.blocked_processes > 0 ? 'bad' : undefined}
-          note="admit nothing, since their spool cannot be written"
+          note="admit no request: their spool cannot be written"
         />
       </Stats>
     </>
@@ -190,13 +190,13 @@ const REFUSAL_COLUMNS: readonly Column<Live['refusals'][number]>[] = [
 ];
 const FAILED_COLUMNS: readonly Column<Live['failed_calls'][number]>[] = [
   { name: 'Provider', raw: ({ provider }) => provider },
-  { name: 'How', raw: ({ kind }) => kind, show: ({ kind }) => spaced(kind) },
+  { name: 'Failure', raw: ({ kind }) => kind, show: ({ kind }) => spaced(kind) },
   numberColumn('Calls', ({ count }) => count, whole),
 ];
 const PAUSE_COLUMNS: readonly Column<Live['paused'][number]>[] = [
   { name: 'Provider', raw: ({ provider }) => provider },
   { name: 'Model', raw: ({ model }) => model, show: ({ model }) => model ?? 'all of its models' },
-  { name: 'Called again', raw: ({ until }) => until, show: ({ until }) => timeOf(until) },
+  { name: 'Paused until', raw: ({ until }) => until, show: ({ until }) => timeOf(until) },
 ];
 
 function RefusalsAndFailures({ live: { refusals, failed_calls: failed, paused } }: { readonly live: Live }) {
@@ -209,7 +209,7 @@ function RefusalsAndFailures({ live: { refusals, failed_calls: failed, paused } 
           <Table caption="Refusals" columns={REFUSAL_COLUMNS} rows={refusals} />
         )}
       </Card>
-      <Card title="Providers" note="Calls that failed in the last five minutes, and what is not called for now.">
+      <Card title="Providers" note="Calls that failed in the last five minutes, and models that are paused.">
         {failed.length === 0 && paused.length === 0 && <p class="empty">No call failed, nothing is paused.</p>}
         {failed.length > 0 && <Table caption="Failed calls" columns={FAILED_COLUMNS} rows={failed} />}
         {paused.length > 0 && <Table caption="Paused" columns={PAUSE_COLUMNS} rows={paused} />}
@@ -230,7 +230,7 @@ const PROCESS_COLUMNS: readonly Column<Process>[] = [
   },
   {
     name: 'State',
-    raw: ({ silent, blocked }) => (silent ? 'silent' : blocked ? 'blocked' : 'runs'),
+    raw: ({ silent, blocked }) => (silent ? 'silent' : blocked ? 'blocked' : 'running'),
     show: ({ silent, blocked, last_seen_at: at }) =>
       silent ? (
         <>
@@ -238,7 +238,7 @@ const PROCESS_COLUMNS: readonly Column<Process>[] = [
           <span class="note">last seen {timeOf(at)}</span>
         </>
       ) : (
-        <Badge tone={blocked ? 'bad' : 'good'}>{blocked ? 'blocked' : 'runs'}</Badge>
+        <Badge tone={blocked ? 'bad' : 'good'}>{blocked ? 'blocked' : 'running'}</Badge>
       ),
   },
   numberColumn('In flight', ({ in_flight: count }) => count, whole),
@@ -251,7 +251,7 @@ const PROCESS_COLUMNS: readonly Column<Process>[] = [
     { isExtra: true },
   ),
   numberColumn(
-    'To ship',
+    'Not in the ledger',
     ({ unposted_bytes: count }) => count,
     (count) => (count === null ? '–' : bytes(count)),
     {

@@ -27,14 +27,14 @@ export function Media() {
   return (
     <Page
       title="Media"
-      lead="Files that clients have uploaded. The same bytes are kept once."
+      lead="Files that clients have uploaded. Files with the same bytes are stored once."
       commands={[curlCommand(PATH), curlCommand(`${PATH}/usage`), ...tollgateCommands('media list', 'media usage')]}
     >
       <Loaded load={usage} permission="org.admin">
         {({ data }) => (
           <Stats>
             <Stat name="Files" value={whole(data.files)} />
-            <Stat name="Kept" value={bytes(data.stored_bytes)} />
+            <Stat name="Stored" value={bytes(data.stored_bytes)} />
             <Stat name="Reserved" value={bytes(data.reserved_bytes)} note="uploads under way" />
           </Stats>
         )}
@@ -52,7 +52,7 @@ export function Media() {
         }
         removal={{
           verb: 'Delete',
-          ask: ({ id }) => `The bytes of ${id} are deleted, and every address of them ends.`,
+          ask: ({ id }) => `The bytes of ${id} are deleted, and links to them stop working.`,
           send: ({ id }) => call('delete', `${PATH}/{mediaId}`, { pathParameters: { mediaId: id } }),
         }}
       />

@@ -62,7 +62,7 @@ function JobState({ of: { last_run: run } }: { readonly of: Job }) {
         <span class="note">{run.error}</span>
       </>
     );
-  return run.finished_at === null ? <Badge tone="warn">runs</Badge> : <Badge tone="good">done</Badge>;
+  return run.finished_at === null ? <Badge tone="warn">running</Badge> : <Badge tone="good">done</Badge>;
 }
 
 const EPOCH_COLUMNS: readonly Column<Epoch>[] = [
@@ -74,7 +74,7 @@ const EPOCH_COLUMNS: readonly Column<Epoch>[] = [
   },
   momentColumn('Began', ({ started_at: at }) => at),
   agoColumn('Last posted', ({ last_posted_at: at }) => at),
-  numberColumn('Lent to it', ({ leased }) => leased, dollars),
+  numberColumn('Lent', ({ leased }) => leased, dollars),
   numberColumn('Pending', ({ pending }) => pending, whole),
 ];
 
@@ -94,10 +94,10 @@ export function Operation() {
   return (
     <Page
       title="Jobs and drift"
-      lead="Whether ledger, records and reports agree, and whether what keeps them so has run."
+      lead="Whether ledger, records and reports agree, and whether the jobs that keep them in agreement have run."
       tools={
         <button type="button" onClick={reload}>
-          Look again
+          Refresh
         </button>
       }
       commands={[
@@ -135,7 +135,7 @@ export function Operation() {
       />
       <ManagedList
         title="Epochs"
-        note="Each process that may hold money or records, as long as it may."
+        note="Processes that may hold credit or records that are not posted yet."
         load={epochs}
         rowsOf={({ data }) => data}
         columns={EPOCH_COLUMNS}
@@ -156,10 +156,10 @@ function PendingFigures({ pending, quarantinedFiles }: PendingFiguresProps) {
   return (
     <Stats>
       <Stat name="Pending" value={whole(pending.executions)} note="executions that have not ended" />
-      <Stat name="The oldest" value={pending.executions === 0 ? '–' : duration(pending.oldest_seconds * 1000)} />
+      <Stat name="Oldest pending" value={pending.executions === 0 ? '–' : duration(pending.oldest_seconds * 1000)} />
       <Stat name="Late" value={whole(pending.late)} tone={pending.late > 0 ? 'bad' : undefined} />
       <Stat
-        name="Set aside"
+        name="Quarantined"
         value={whole(quarantinedFiles)}
         tone={(quarantinedFiles ?? 0) > 0 ? 'bad' : undefined}
         note="files of records that could not be posted"

@@ -3,7 +3,7 @@
 import { useState } from 'preact/hooks';
 import { type AnswerOf, call, curlCommand } from '../api.ts';
 import { dollars } from '../logic/format.ts';
-import { DialogForm } from '../parts/dialog-form.tsx';
+import { DialogForm, type DialogHandlers } from '../parts/dialog-form.tsx';
 import { Badge } from '../parts/figures.tsx';
 import { Confirm, NAME_HINT, SelectField, TextField } from '../parts/form.tsx';
 import { Link } from '../parts/link.tsx';
@@ -56,7 +56,7 @@ export function Organizations() {
   return (
     <Page
       title="Organizations"
-      lead="Who is served and who pays. A frozen organization’s credit is kept, and its requests are refused."
+      lead="Who is served and who pays. A frozen organization keeps its credit, and its requests are refused."
       tools={<ActionButton isMain name="New organization" onClick={() => setOpen('new')} />}
       commands={[
         curlCommand(PATH),
@@ -97,19 +97,17 @@ export function Organizations() {
   );
 }
 
-interface FreezeProps {
+interface OrganizationDialogProps extends DialogHandlers {
   readonly of: Organization;
-  readonly onDone: () => void;
-  readonly onClose: () => void;
 }
 
-function Freeze({ of: { id: organizationId, display_name: name, frozen }, onDone, onClose }: FreezeProps) {
+function Freeze({ of: { id: organizationId, display_name: name, frozen }, onDone, onClose }: OrganizationDialogProps) {
   const verb = frozen ? 'Thaw' : 'Freeze';
   const send = () =>
     call('patch', `${PATH}/{organizationId}`, { pathParameters: { organizationId }, body: { frozen: !frozen } });
   return (
     <Confirm title={`${verb}?`} verb={verb} send={send} onDone={onDone} onClose={onClose}>
-      <bdi>{name}</bdi> {frozen ? 'is served again.' : 'is served no more, until it is thawed.'}
+      <bdi>{name}</bdi> {frozen ? 'is served again.' : 'is not served until it is thawed.'}
     </Confirm>
   );
 }
@@ -142,12 +140,7 @@ function Wallets({ organizationId }: { readonly organizationId: string }) {
   );
 }
 
-interface DialogProps {
-  readonly onDone: () => void;
-  readonly onClose: () => void;
-}
-
-function NewOrganization({ onDone, onClose }: DialogProps) {
+function NewOrganization({ onDone, onClose }: DialogHandlers) {
   const [slug, setSlug] = useState('');
   const [name, setName] = useState('');
   const [owner, setOwner] = useState('');
@@ -161,7 +154,7 @@ function NewOrganization({ onDone, onClose }: DialogProps) {
   return (
     <DialogForm
       title="New organization"
-      verb="Make it"
+      verb="Create"
       send={() => call('post', PATH, { body })}
       onDone={onDone}
       onClose={onClose}
@@ -182,7 +175,7 @@ function NewOrganization({ onDone, onClose }: DialogProps) {
   );
 }
 
-function AddCredit({ of: { id, display_name: name }, onDone, onClose }: DialogProps & { readonly of: Organization }) {
+function AddCredit({ of: { id, display_name: name }, onDone, onClose }: OrganizationDialogProps) {
   const [amount, setAmount] = useState('');
   const [reference, setReference] = useState('');
   const body = { organization_id: id, amount: amount.trim(), reference: reference.trim() };
@@ -200,7 +193,7 @@ function AddCredit({ of: { id, display_name: name }, onDone, onClose }: DialogPr
         value={reference}
         onValue={setReference}
         isRequired
-        hint="Of an invoice or a transfer. The same reference counts once."
+        hint="The number of an invoice or a transfer. A reference is credited only once."
       />
     </DialogForm>
   );

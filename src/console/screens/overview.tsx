@@ -124,14 +124,14 @@ function Budgets() {
   return (
     <Card
       title="Limits and budgets"
-      note="Those that count for your own requests, as they stand now."
+      note="Those that apply to your own requests, as they are now."
       tools={may('org.admin') ? <Link to="limits">Set limits</Link> : undefined}
     >
       <Loaded
         load={limits}
         permission="usage.read"
         isEmpty={({ data }) => data.length === 0}
-        empty={<p>There is no limit. A budget on the organization stops surprises.</p>}
+        empty={<p>There is no limit. A budget for the organization prevents surprises.</p>}
       >
         {({ data }) => <Table caption="Limits and budgets" columns={LIMIT_COLUMNS} rows={data} />}
       </Loaded>

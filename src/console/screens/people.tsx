@@ -3,7 +3,7 @@
 import { useState } from 'preact/hooks';
 import { type AnswerOf, call, curlCommand } from '../api.ts';
 import { quoted } from '../logic/format.ts';
-import { DialogForm } from '../parts/dialog-form.tsx';
+import { DialogForm, type DialogHandlers } from '../parts/dialog-form.tsx';
 import { NAME_HINT, SelectField, TextField } from '../parts/form.tsx';
 import { Link } from '../parts/link.tsx';
 import { ManagedList } from '../parts/managed-list.tsx';
@@ -53,7 +53,7 @@ export function People() {
   return (
     <Page
       title="Members and teams"
-      lead="Owners and administrators change things; members ask models and see what they use."
+      lead="Owners and administrators manage the organization. Members send requests and see their own usage."
       commands={[
         curlCommand('/v1/admin/active-org/members'),
         curlCommand('/v1/admin/active-org/teams'),
@@ -67,20 +67,20 @@ export function People() {
         rowsOf={({ data }) => data}
         columns={MEMBER_COLUMNS}
         permission="org.admin"
-        empty="Nobody yet."
+        empty="No member yet."
         actions={(member) => (
           <>
             <Link to="limits" params={{ of: `member:${member.user_id}` }}>
               Limits
             </Link>
             <button type="button" class="small" onClick={() => setOpen({ kind: 'role', of: member })}>
-              Role
+              Change role
             </button>
           </>
         )}
         removal={{
           verb: 'Remove',
-          ask: ({ email }) => `${email} leaves the organization, and the keys of this person here are revoked.`,
+          ask: ({ email }) => `${email} is removed from the organization, and this person’s keys in it are revoked.`,
           send: ({ user_id: userId }) =>
             call('delete', '/v1/admin/active-org/members/{userId}', { pathParameters: { userId } }),
           isFor: ({ user_id: userId }) => userId !== me()?.user?.id,
@@ -98,10 +98,10 @@ export function People() {
             Limits
           </Link>
         )}
-        empty={<p>No team. Teams have keys, limits and reports of their own.</p>}
+        empty={<p>No team yet. A team has its own keys, limits and reports.</p>}
         removal={{
           verb: 'Delete',
-          ask: ({ display_name: name }) => `${quoted(name)} is deleted, once its keys are revoked.`,
+          ask: ({ display_name: name }) => `${quoted(name)} is deleted. Its keys have to be revoked first.`,
           send: ({ id }) => call('delete', '/v1/admin/active-org/teams/{teamId}', { pathParameters: { teamId: id } }),
         }}
       />
@@ -112,12 +112,7 @@ export function People() {
   );
 }
 
-interface DialogProps {
-  readonly onDone: () => void;
-  readonly onClose: () => void;
-}
-
-function NewMember({ onDone, onClose }: DialogProps) {
+function NewMember({ onDone, onClose }: DialogHandlers) {
   const [email, setEmail] = useState('');
   const [role, setRole] = useState<Role>('member');
   const send = () => call('post', '/v1/admin/active-org/members', { body: { email: email.trim(), role } });
@@ -129,7 +124,7 @@ function NewMember({ onDone, onClose }: DialogProps) {
   );
 }
 
-function MemberRole({ of: member, onDone, onClose }: DialogProps & { readonly of: Member }) {
+function MemberRole({ of: member, onDone, onClose }: DialogHandlers & { readonly of: Member }) {
   const [role, setRole] = useState<Role>(member.role);
   const send = () =>
     call('patch', '/v1/admin/active-org/members/{userId}', {
@@ -137,19 +132,19 @@ function MemberRole({ of: member, onDone, onClose }: DialogProps & { readonly of
       body: { role },
     });
   return (
-    <DialogForm title={member.email} verb="Set the role" send={send} onDone={onDone} onClose={onClose}>
+    <DialogForm title={member.email} verb="Save" send={send} onDone={onDone} onClose={onClose}>
       <SelectField label="Role" value={role} onValue={(to) => setRole(to as Role)} options={ROLES} />
     </DialogForm>
   );
 }
 
-function NewTeam({ onDone, onClose }: DialogProps) {
+function NewTeam({ onDone, onClose }: DialogHandlers) {
   const [slug, setSlug] = useState('');
   const [name, setName] = useState('');
   const body = { slug: slug.trim(), ...(name.trim() === '' ? {} : { display_name: name.trim() }) };
   const send = () => call('post', '/v1/admin/active-org/teams', { body });
   return (
-    <DialogForm title="New team" verb="Make it" send={send} onDone={onDone} onClose={onClose}>
+    <DialogForm title="New team" verb="Create" send={send} onDone={onDone} onClose={onClose}>
       <TextField label="Slug" value={slug} onValue={setSlug} isRequired hint={NAME_HINT} />
       <TextField label="Name" value={name} onValue={setName} />
     </DialogForm>

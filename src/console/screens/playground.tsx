@@ -67,7 +67,7 @@ function Conversation({ models, prompt, onPrompt }: ConversationProps) {
             />
           </div>
           <TextField
-            label="Tokens at most"
+            label="Maximum tokens"
             type="number"
             value={String(prompt.maxTokens)}
             onValue={(value) => change({ maxTokens: Math.trunc(Number(value)) })}
@@ -81,7 +81,7 @@ function Conversation({ models, prompt, onPrompt }: ConversationProps) {
                 Stop
               </button>
             )}
-            <span class="note">Ctrl and Enter send, too.</span>
+            <span class="note">Ctrl+Enter sends, too.</span>
           </div>
         </form>
       </Card>
@@ -105,7 +105,7 @@ function OwnWalletTooEmpty() {
       <code>
         tollgate credit add --organization {organization?.slug} --user {user?.email} --amount 10.00 --reference first
       </code>
-      . Fewer “tokens at most” need less.
+      . A request with fewer maximum tokens needs less.
     </p>
   );
 }
@@ -133,7 +133,7 @@ function ReplyView({ reply, record, isBusy }: ReplyViewProps) {
         <dd>{model}</dd>
         <dt>First byte</dt>
         <dd>{duration(firstByteMs)}</dd>
-        <dt>Whole</dt>
+        <dt>Total time</dt>
         <dd>{duration(wholeMs)}</dd>
         {record !== null && (
           <>

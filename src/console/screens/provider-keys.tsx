@@ -3,7 +3,7 @@
 import { useState } from 'preact/hooks';
 import { type AnswerOf, call, curlCommand } from '../api.ts';
 import { dollars, quoted, spaced, whole } from '../logic/format.ts';
-import { DialogForm } from '../parts/dialog-form.tsx';
+import { DialogForm, type DialogHandlers } from '../parts/dialog-form.tsx';
 import { Badge, type Tone } from '../parts/figures.tsx';
 import { FormRefusal, SelectField, TextField, useSubmit } from '../parts/form.tsx';
 import { ManagedList } from '../parts/managed-list.tsx';
@@ -46,7 +46,7 @@ const COLUMNS: readonly Column<Credential>[] = [
       </>
     ),
   },
-  { name: 'Tried', raw: ({ place }) => place, show: ({ place }) => `${place} the service` },
+  { name: 'Tried', raw: ({ place }) => place, show: ({ place }) => `${place} the service’s keys` },
   { name: 'Fallback', raw: ({ fallback }) => fallback, isExtra: true },
   agoColumn('Last use', ({ last_used_at: at }) => at),
 ];
@@ -60,7 +60,7 @@ function asTried(one: Credential, other: Credential): number {
 const USE_COLUMNS: readonly Column<Use>[] = [
   { name: 'Key', raw: ({ credential_name: name }) => name },
   numberColumn('Requests', ({ requests }) => requests, whole),
-  numberColumn('Worth', ({ rated_cost: cost }) => cost, dollars),
+  numberColumn('Rated cost', ({ rated_cost: cost }) => cost, dollars),
   numberColumn('Fee', ({ fee }) => fee, dollars),
 ];
 
@@ -76,7 +76,7 @@ export function ProviderKeys() {
   return (
     <Page
       title="Own provider keys"
-      lead="Requests are served by your own contract with a provider. Secrets are sealed and never shown again."
+      lead="Requests with these keys run under your own contracts with providers. Secrets are never shown again."
       tools={
         <>
           <ActionButton isMain name="Add a key" onClick={() => setDialog('new')} />
@@ -97,7 +97,7 @@ export function ProviderKeys() {
         rowsOf={({ data }) => data.toSorted(asTried)}
         columns={COLUMNS}
         permission="org.admin"
-        empty={<p>No own key. The service’s keys serve every request.</p>}
+        empty={<p>No own key. Every request uses the service’s keys.</p>}
         actions={(key) => (
           <>
             <button
@@ -119,7 +119,7 @@ export function ProviderKeys() {
         )}
         removal={{
           verb: 'Remove',
-          ask: ({ name }) => `${quoted(name)} serves no request from now on, and its secret is deleted.`,
+          ask: ({ name }) => `${quoted(name)} serves no more requests, and its secret is deleted.`,
           send: ({ id }) => call('delete', `${PATH}/{credentialId}`, { pathParameters: { credentialId: id } }),
         }}
       />
@@ -146,12 +146,7 @@ function KeyUse() {
   );
 }
 
-interface CredentialDialogProps {
-  readonly onDone: () => void;
-  readonly onClose: () => void;
-}
-
-function NewCredential({ onDone, onClose }: CredentialDialogProps) {
+function NewCredential({ onDone, onClose }: DialogHandlers) {
   const templates = useRead('/v1/admin/active-org/byok-templates').data?.data ?? [];
   const [kind, setKind] = useState('');
   const [name, setName] = useState('');
@@ -199,7 +194,7 @@ function NewCredential({ onDone, onClose }: CredentialDialogProps) {
 }
 
 /** The gateway verifies the new secret with the provider first. If the provider refuses it, nothing changes. */
-function RotateCredential({ of: key, onDone, onClose }: CredentialDialogProps & { readonly of: Credential }) {
+function RotateCredential({ of: key, onDone, onClose }: DialogHandlers & { readonly of: Credential }) {
   const [secret, setSecret] = useState('');
   const [overlap, setOverlap] = useState(OVERLAP_DEFAULT);
   const send = () =>
@@ -216,7 +211,7 @@ function RotateCredential({ of: key, onDone, onClose }: CredentialDialogProps & 
       onClose={onClose}
     >
       <TextField label="New secret" type="password" value={secret} onValue={setSecret} isRequired />
-      <OverlapField label="The old secret stands in for" value={overlap} onValue={setOverlap} />
+      <OverlapField label="Keep the old secret as a fallback for" value={overlap} onValue={setOverlap} />
     </DialogForm>
   );
 }

@@ -49,8 +49,8 @@ export function SignIn({ reason }: { readonly reason: string | null }) {
       <SignInForm />
       <p class="note">
         <code>tollgate console</code> on the machine of the gateway prints a link that signs you in once.{' '}
-        <code>tollgate token create</code> makes a token. The token is exchanged for a session of this browser and kept
-        nowhere.
+        <code>tollgate token create</code> creates a token. The token is exchanged for a session of this browser and not
+        stored.
       </p>
     </SingleCard>
   );
@@ -61,7 +61,7 @@ export function SessionUnavailable({ refusal }: { readonly refusal: Refusal }) {
   return (
     <SingleCard>
       <RefusalNotice refusal={refusal} permission="" reload={() => void startSession()} />
-      <p class="note">Nobody has been signed out by it.</p>
+      <p class="note">You have not been signed out.</p>
     </SingleCard>
   );
 }
@@ -99,13 +99,13 @@ export function SessionNotice({ problem }: { readonly problem: SessionProblem })
   if (problem.kind === 'sign_out_failed')
     return (
       <ChangeRefused title="You are still signed in" refusal={problem.refusal}>
-        The session could not be ended, and whoever opens this browser next would have it. Try again in a moment.
+        The session could not be ended, and the next person at this browser could use it. Try again in a moment.
       </ChangeRefused>
     );
   if (problem.kind === 'switch_failed')
     return (
-      <ChangeRefused title="The organization stays" refusal={problem.refusal}>
-        Another one could not be chosen: this page shows <bdi>{me()?.organization?.display_name}</bdi> as before.
+      <ChangeRefused title="The organization was not switched" refusal={problem.refusal}>
+        This page still shows <bdi>{me()?.organization?.display_name}</bdi>.
       </ChangeRefused>
     );
   return <OtherOrganization organization={problem.organization} />;
@@ -145,7 +145,7 @@ function ConfirmLink({ link }: { readonly link: string }) {
   return (
     <Dialog title="Sign in by this link?">
       <p>
-        This page was opened by a link that signs in somebody, perhaps somebody else. You are signed in as{' '}
+        A sign-in link opened this page. It may sign you in as somebody else. You are signed in as{' '}
         <bdi>{me()?.user?.email ?? 'the platform’s administrator'}</bdi>.
       </p>
       <FormRefusal refusal={refusal} />

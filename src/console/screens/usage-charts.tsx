@@ -3,7 +3,7 @@
 import type { Query } from '../api.ts';
 import { StackedBars } from '../charts/stacked-bars.tsx';
 import { asFloat, type Count, countTick, dollars, dollarTick, sumOfCounts, whole } from '../logic/format.ts';
-import { nameOfGroup, seriesOf } from '../logic/series-chart.ts';
+import { nameOfGroup, nameOfOthers, seriesOf } from '../logic/series-chart.ts';
 import { Empty, Loaded } from '../parts/loaded.tsx';
 import { Card } from '../parts/page.tsx';
 import { go } from '../state/address.ts';
@@ -45,14 +45,12 @@ export function GroupChart({ query, measure, title }: GroupChartProps) {
   if (totals.requests === 0)
     return (
       <Card title={title}>
-        <Empty>Nothing in this window. The first request will be here a second after it ended.</Empty>
+        <Empty>Nothing in this window. A request appears here some seconds after it has ended.</Empty>
       </Card>
     );
   const shown: readonly (FigureSeries & { readonly name: string })[] = [
     ...groups.map((group) => ({ ...group, name: nameOfGroup(group) })),
-    ...(remainder === null
-      ? []
-      : [{ ...remainder, name: remainder.groups === 1 ? '1 other' : `${remainder.groups} others` }]),
+    ...(remainder === null ? [] : [{ ...remainder, name: nameOfOthers(remainder.groups) }]),
   ];
   const found = shown.map(({ series }) => new Map(series.map((point) => [point.bucket, point])));
   const show = measure === 'cost' ? (value: number) => dollars(value.toFixed(12)) : whole;

@@ -2,7 +2,7 @@
 
 import { addressOf, request } from '../api.ts';
 import { asFloat, dollars, duration, percent, whole } from '../logic/format.ts';
-import { nameOfGroup } from '../logic/series-chart.ts';
+import { nameOfGroup, nameOfOthers } from '../logic/series-chart.ts';
 import { Bar } from '../parts/figures.tsx';
 import { FormRefusal, SelectField, useSubmit } from '../parts/form.tsx';
 import { Link } from '../parts/link.tsx';
@@ -45,7 +45,7 @@ export function UsageAndSpend() {
   return (
     <Page
       title="Usage and spend"
-      lead="What was used and what it cost. Days and totals are the server’s, in the zone that you choose."
+      lead="What was used and what it cost. Days are days of the time zone that you choose."
       tools={<WindowTools />}
       commands={[
         reportCurlCommand('series', query),
@@ -115,7 +115,7 @@ function columnsOf(groupName: string, total: string): Column<Row>[] {
       isExtra: true,
     },
     numberColumn('Tokens in', ({ tokens_prompt: count }) => count, whole, { isExtra: true }),
-    numberColumn('Out', ({ tokens_completion: count }) => count, whole, { isExtra: true }),
+    numberColumn('Tokens out', ({ tokens_completion: count }) => count, whole, { isExtra: true }),
     numberColumn('p95', ({ p95_latency_ms: ms }) => ms, duration, { isExtra: true }),
     numberColumn('Spend', ({ cost }) => cost, dollars),
     {
@@ -129,7 +129,7 @@ function columnsOf(groupName: string, total: string): Column<Row>[] {
 
 function nameOfRow(row: Row): string {
   if (row.isTotal) return 'All';
-  return row.isRest ? `${row.groups ?? ''} others` : nameOfGroup(row);
+  return row.isRest ? nameOfOthers(row.groups ?? 0) : nameOfGroup(row);
 }
 
 /** The name of a group, as a link to its requests. */

@@ -27,7 +27,7 @@ export function Webhook() {
   return (
     <Page
       title="Webhook"
-      lead="Your own server is told of each final charge, and of own provider keys that a provider refuses; signed."
+      lead="Signed messages tell your server of each final charge, and of own provider keys that a provider refuses."
       tools={
         <ActionButton
           isMain={isUnset}
@@ -39,7 +39,7 @@ export function Webhook() {
     >
       {isUnset ? (
         <Card>
-          <Empty>No webhook. With an address each final charge is posted there, with its record.</Empty>
+          <Empty>No webhook. Set an address, and each final charge is posted to it with its record.</Empty>
         </Card>
       ) : (
         <Loaded load={load} permission="org.admin">
@@ -57,7 +57,7 @@ export function Webhook() {
           onDone={load.reload}
           onClose={() => setOpen(null)}
         >
-          Nothing is told any more, and what waits is dropped.
+          Your server gets no more messages, and those that are waiting are dropped.
         </Confirm>
       )}
       {secret !== null && <SecretOnce title="The webhook’s secret" secret={secret} onClose={() => setSecret(null)} />}
@@ -125,7 +125,7 @@ function SetAddress({ url: known, onDone, onClose }: AddressProps) {
   const [url, setUrl] = useState(known);
   const send = () => call('put', PATH, { body: { url: url.trim() } });
   return (
-    <DialogForm title="Webhook" verb="Set it" send={send} onDone={onDone} onClose={onClose}>
+    <DialogForm title="Webhook" verb="Save" send={send} onDone={onDone} onClose={onClose}>
       <TextField
         label="Address"
         type="url"

@@ -18,7 +18,7 @@ export function useDraft(isThere: boolean): void {
 
 /** True if nothing would be lost, or if the person confirms that it may be. */
 export function mayLeave(): boolean {
-  return drafts.size === 0 || confirm('Something on this page is not saved, and is lost if you go on. Go on?');
+  return drafts.size === 0 || confirm('Something on this page is not saved and will be lost. Go on?');
 }
 
 /** On closing or reloading the page the browser asks, in its own words. */

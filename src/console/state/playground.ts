@@ -101,7 +101,7 @@ export async function ask(
     onReply({ ...reply, wholeMs: elapsedMs() });
   } catch (error) {
     const isEnded = error instanceof DOMException && error.name === 'AbortError';
-    onReply({ ...reply, wholeMs: elapsedMs(), problem: isEnded ? 'Stopped.' : 'The reply broke off.' });
+    onReply({ ...reply, wholeMs: elapsedMs(), problem: isEnded ? 'Stopped.' : 'The reply was cut off.' });
   }
   return null;
 }

@@ -73,7 +73,7 @@ export async function resumeSession(): Promise<void> {
   if (answer.ok) await showSession(answer.data.data);
 }
 
-const USED_LINK = 'This link does not sign in any more: each works once, for ten minutes.';
+const USED_LINK = 'This link no longer signs you in: each link works once, within ten minutes.';
 
 /**
  * Reads the session, and what the fragment of the address carries: the code of a one-time link, or the reason of a

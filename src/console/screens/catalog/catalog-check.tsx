@@ -46,7 +46,7 @@ export function CatalogCheck() {
   return (
     <Card
       title="Check a file"
-      note="What its providers, models and policies would change. Nothing is changed or kept; keys are not needed."
+      note="What its providers, models and policies would change. Nothing is changed or stored; keys are not needed."
     >
       <form
         onSubmit={(event) => {
@@ -70,7 +70,7 @@ export function CatalogCheck() {
           <input
             type="file"
             accept=".yaml,.yml"
-            aria-label="Take it from a file"
+            aria-label="Choose a file"
             onChange={(event) => void event.currentTarget.files?.[0]?.text().then(setText)}
           />
           <label class="inline">
@@ -79,7 +79,7 @@ export function CatalogCheck() {
               checked={withRemoved}
               onChange={(event) => setWithRemoved(event.currentTarget.checked)}
             />
-            Also what it no longer lists
+            Also what the file no longer lists
           </label>
           <button type="submit" disabled={isBusy || text.trim() === ''}>
             Compare
@@ -97,10 +97,10 @@ function Found({ checked }: { readonly checked: Checked }) {
   return (
     <div aria-live="polite">
       {mistakes.length > 0 && <Lines lines={mistakes} />}
-      {mistakes.length === 0 && differences.length === 0 && <p>The catalog is as the file has it.</p>}
+      {mistakes.length === 0 && differences.length === 0 && <p>The catalog matches the file.</p>}
       {differences.length > 0 && <Table caption="Differences" columns={COLUMNS} rows={differences} />}
       {warnings.length > 0 && <Lines lines={warnings} />}
-      {variables.length > 0 && <p class="note">Not given, so a word stands in their places: {variables.join(', ')}</p>}
+      {variables.length > 0 && <p class="note">A placeholder stands for the values of: {variables.join(', ')}</p>}
     </div>
   );
 }

@@ -36,7 +36,7 @@ const providerColumns = (day: ProviderDayLoad): readonly Column<Provider>[] => [
     ),
   },
   { name: 'Last 24 hours', raw: ({ id }) => id, show: ({ id }) => <DayStrip day={day} provider={id} /> },
-  numberColumn('Answers in', ({ health }) => health.latency_ms, duration),
+  numberColumn('Latency', ({ health }) => health.latency_ms, duration),
   agoColumn('Last success', ({ health }) => health.last_success_at, { isExtra: true }),
   agoColumn('Last failure', ({ health }) => health.last_failure_at, { isExtra: true }),
   {
@@ -85,7 +85,7 @@ const PRICE_COLUMNS: readonly Column<Price>[] = [
   {
     name: 'In use',
     raw: ({ present }) => String(present),
-    show: ({ present }) => (present ? 'yes' : 'earlier'),
+    show: ({ present }) => (present ? 'yes' : 'no'),
     isExtra: true,
   },
 ];
@@ -101,7 +101,7 @@ export function Catalog() {
   return (
     <Page
       title="Catalog"
-      lead="What can be asked for, who serves it at which price, and how providers have answered."
+      lead="The models, the providers that serve them and their prices, and how the providers have answered."
       commands={[
         curlCommand('/v1/admin/providers'),
         curlCommand('/v1/admin/models'),
@@ -128,8 +128,8 @@ export function Catalog() {
       />
       <ManagedList
         title="Prices"
-        tools={<SelectField label="Of the model" value={model ?? ''} onValue={setChosen} options={ids} />}
-        note="Dollars for a million tokens. Every version stays."
+        tools={<SelectField label="Model" value={model ?? ''} onValue={setChosen} options={ids} />}
+        note="Dollars per million tokens. Earlier versions are kept."
         load={prices}
         rowsOf={({ data }) => data}
         columns={PRICE_COLUMNS}

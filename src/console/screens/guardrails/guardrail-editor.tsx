@@ -41,7 +41,7 @@ export function GuardrailEditor({ owner, name, onPublished, onClose }: EditorPro
       permission={permission}
       skeleton={SKELETON}
       note="In JSON. A rule detects entities, words or patterns, and blocks, masks, cloaks or flags them."
-      hintOf={() => 'Gateways use it within a second, for whom it screens.'}
+      hintOf={() => 'Gateways use a published version within a second.'}
       effectOf={({ policy }, definition) => effectOf(owner, policy, definition)}
       publish={(policyName, definition, base) =>
         call('put', paths.policy, {
@@ -85,8 +85,8 @@ function LoadedVersions({ owner, policy, onTake }: VersionsProps) {
 
 function effectOf({ setBy }: GuardrailOwner, policy: History | null, { floor }: Definition): string {
   if (setBy === 'platform' && floor === true) return 'It screens every organization within a second.';
-  if (policy !== null) return `Version ${policy.version + 1} holds for whom it screens within a second.`;
+  if (policy !== null) return `Version ${policy.version + 1} takes effect within a second for whom the policy screens.`;
   return setBy === 'platform'
-    ? 'It screens nobody before it is assigned to an organization.'
+    ? 'It screens nobody before it is assigned.'
     : 'It screens nobody before it is switched on.';
 }

@@ -2,11 +2,11 @@
 // editor of one, and a try-out. The caller passes the list of policies, since the two differ in whom a policy screens.
 
 import type { ComponentChildren } from 'preact';
-import { curlCommand } from '../../api.ts';
+import { call, curlCommand } from '../../api.ts';
 import { spaced, whole } from '../../logic/format.ts';
 import { Badge, Stat, Stats } from '../../parts/figures.tsx';
 import { Loaded } from '../../parts/loaded.tsx';
-import { ManagedList } from '../../parts/managed-list.tsx';
+import { ManagedList, type Removal } from '../../parts/managed-list.tsx';
 import { ActionButton, Page } from '../../parts/page.tsx';
 import { type Column, momentColumn, NamedCell, numberColumn } from '../../parts/table.tsx';
 import { WindowTools } from '../../parts/window-tools.tsx';
@@ -49,12 +49,22 @@ export const POLICY_COLUMNS: readonly Column<GuardrailPolicy>[] = [
 const FOUND_COLUMNS: readonly Column<Found>[] = [
   { name: 'Rule', raw: ({ policy, rule }) => `${policy} / ${rule}` },
   { name: 'Entity', raw: ({ entity }) => entity },
-  { name: 'Done', raw: ({ action, stage }) => `${action} ${stage}` },
+  { name: 'Action', raw: ({ action, stage }) => `${action} ${stage}` },
   { name: 'Model', raw: ({ model }) => model, isExtra: true },
   { name: 'Key', raw: ({ api_key: key, api_key_id: id }) => key ?? id, isExtra: true },
   numberColumn('Requests', ({ requests }) => requests, whole),
   numberColumn('Findings', ({ findings }) => findings, whole),
 ];
+
+/** The removal of a policy. The gateway refuses it while the policy screens somebody. */
+export function policyRemoval({ paths }: GuardrailOwner): Removal<GuardrailPolicy> {
+  return {
+    verb: 'Remove',
+    ask: ({ name }) => `The policy “${name}” is removed. A policy that screens somebody cannot be removed.`,
+    send: ({ name, version }) =>
+      call('delete', paths.policy, { pathParameters: { policyName: name }, query: { version } }),
+  };
+}
 
 interface GuardrailPageProps {
   readonly owner: GuardrailOwner;

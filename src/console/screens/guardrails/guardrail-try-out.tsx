@@ -31,7 +31,7 @@ export function TryOut({ title, owner, policies, definition }: TryOutProps) {
   const isReady = text !== '' && (definition === undefined ? policy !== '' : definition !== null);
   const body = { text, ...tryOn } as BodyOf<TestPath, 'post'>;
   return (
-    <Card title={title} note="Nothing is kept, sent on or charged. Detectors that lie elsewhere are not asked.">
+    <Card title={title} note="Nothing is stored, sent on or charged. External detectors are not asked.">
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -39,7 +39,7 @@ export function TryOut({ title, owner, policies, definition }: TryOutProps) {
         }}
       >
         <label>
-          <span class="unseen">Text to look at</span>
+          <span class="unseen">Text to scan</span>
           <textarea
             rows={3}
             value={text}
@@ -52,7 +52,7 @@ export function TryOut({ title, owner, policies, definition }: TryOutProps) {
             <SelectField label="Policy" value={policy} onValue={setName} options={policies.map((one) => one.name)} />
           )}
           <button type="submit" disabled={isBusy || !isReady}>
-            Look
+            Scan
           </button>
         </div>
       </form>

@@ -10,7 +10,7 @@ import { EditButton } from '../../parts/versions.tsx';
 import { type Load, useRead } from '../../state/load.ts';
 import { type GuardrailPolicies, type GuardrailPolicy, ORGANIZATION_OWNED } from '../../state/policies.ts';
 import { tollgateCommands } from '../../state/session.ts';
-import { GuardrailPage, POLICY_COLUMNS } from './guardrail-page.tsx';
+import { GuardrailPage, POLICY_COLUMNS, policyRemoval } from './guardrail-page.tsx';
 
 const ASSIGNMENTS = '/v1/admin/active-org/guardrails/assignments';
 
@@ -59,13 +59,7 @@ function PolicyList({ policies }: { readonly policies: Load<GuardrailPolicies> }
           </>
         )}
         removal={{
-          verb: 'Remove',
-          ask: ({ name }) => `The policy “${name}” is removed. One that screens somebody is not.`,
-          send: ({ name, version }) =>
-            call('delete', ORGANIZATION_OWNED.paths.policy, {
-              pathParameters: { policyName: name },
-              query: { version },
-            }),
+          ...policyRemoval(ORGANIZATION_OWNED),
           isFor: ({ name, set_by: by }) => by === 'organization' && !everybody.includes(name),
         }}
       />

@@ -33,14 +33,14 @@ const attemptColumns = (lastedMs: number): readonly Column<Attempt>[] => [
   numberColumn('Began', ({ started_ms: ms }) => ms, duration),
   numberColumn('Ended', ({ ended_ms: ms }) => ms, duration),
   {
-    name: 'Of the whole time',
+    name: 'Time',
     raw: ({ started_ms: from }) => from,
     show: ({ started_ms: from, ended_ms: to }) => (
       <TimeSpan fromMs={from} toMs={to ?? lastedMs} windowStartMs={0} windowEndMs={lastedMs} />
     ),
   },
   {
-    name: 'With',
+    name: 'Result',
     raw: ({ status, cause }) => cause ?? status,
     show: ({ status, cause }) => [status, cause].filter((part) => part !== null).join(' ') || 'its reply',
   },
@@ -61,7 +61,7 @@ export function RequestPanel({ id, row, onClose }: PanelProps) {
       {isComing && (
         <>
           <Loading />
-          <p class="note">A request is in the reports some seconds after it ended.</p>
+          <p class="note">A request appears in the reports some seconds after it has ended.</p>
         </>
       )}
       {load.refusal !== null && !isComing && <RefusalNotice refusal={load.refusal} permission={reportPermission()} />}
@@ -102,7 +102,7 @@ function RowFacts({ row }: { readonly row: RequestRow }) {
           <span class="note"> asked for {row.requested_model ?? 'nothing that could be read'}</span>
         )}
       </Fact>
-      <Fact name="Provider">{row.provider ?? 'none was asked'}</Fact>
+      <Fact name="Provider">{row.provider ?? 'none was called'}</Fact>
       <Fact name="Status">
         <StatusBadge row={row} />
       </Fact>
@@ -119,7 +119,7 @@ function RowFacts({ row }: { readonly row: RequestRow }) {
         {row.cost === null ? 'none' : dollars(row.cost, { exact: true })} <Badge>{spaced(row.billing_status)}</Badge>
       </Fact>
       <Fact name="First byte">{duration(row.ttft_ms)}</Fact>
-      <Fact name="Whole">{duration(row.latency_ms)}</Fact>
+      <Fact name="Total time">{duration(row.latency_ms)}</Fact>
       <Fact name="Key">{row.api_key ?? row.api_key_id}</Fact>
       {row.user !== null && <Fact name="Person">{row.user}</Fact>}
       {row.team !== null && <Fact name="Team">{row.team}</Fact>}
@@ -154,7 +154,7 @@ function RouteFacts({ row }: { readonly row: RequestRow }) {
       <dl class="facts">
         {confidence !== undefined && <Fact name="Confidence">{confidence.toFixed(2)}</Fact>}
         {baseline !== undefined && (
-          <Fact name="On the strongest">
+          <Fact name="On the strongest model">
             {dollars(baseline, { exact: true })}
             <span class="note"> {route.baseline_model}, same tokens</span>
           </Fact>
@@ -189,9 +189,9 @@ function Details({ details, latencyMs }: DetailsProps) {
   return (
     <>
       <dl class="facts">
-        <Fact name="Ended">{spaced(details.outcome)}</Fact>
-        {rated !== null && <Fact name="Worth">{dollars(rated, { exact: true })}</Fact>}
-        {held !== null && <Fact name="Held before">{dollars(held, { exact: true })}</Fact>}
+        <Fact name="Outcome">{spaced(details.outcome)}</Fact>
+        {rated !== null && <Fact name="Rated cost">{dollars(rated, { exact: true })}</Fact>}
+        {held !== null && <Fact name="Held">{dollars(held, { exact: true })}</Fact>}
         {problem != null && <Fact name="Usage">{spaced(problem)}</Fact>}
         {fee !== null && <Fact name="Fee">{dollars(fee, { exact: true })}</Fact>}
         {route !== null && <Fact name="Policy">{`${route.policy}, version ${route.policy_version}`}</Fact>}
@@ -200,14 +200,14 @@ function Details({ details, latencyMs }: DetailsProps) {
         )}
         {guardrail !== null && <Fact name="Screened">{guardrailWords(guardrail)}</Fact>}
         {failures.length > 0 && (
-          <Fact name="Own keys first">{failures.map(({ reason }) => spaced(reason)).join(', ')}</Fact>
+          <Fact name="Own keys that failed">{failures.map(({ reason }) => spaced(reason)).join(', ')}</Fact>
         )}
       </dl>
       {attempts.length > 0 && (
         <>
-          <h3>Calls of providers</h3>
+          <h3>Calls to providers</h3>
           <Table
-            caption="Calls of providers"
+            caption="Calls to providers"
             columns={attemptColumns(lastedMsOf(attempts, latencyMs))}
             rows={attempts}
           />

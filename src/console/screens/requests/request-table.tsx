@@ -29,7 +29,7 @@ const columnsWith = (opener: (id: string, text: string) => ComponentChildren): r
   },
   { name: 'Status', raw: ({ status }) => status, show: (row) => <StatusBadge row={row} /> },
   numberColumn('Tokens in', ({ tokens_prompt: count }) => count, whole, { isExtra: true }),
-  numberColumn('Out', ({ tokens_completion: count }) => count, whole, { isExtra: true }),
+  numberColumn('Tokens out', ({ tokens_completion: count }) => count, whole, { isExtra: true }),
   {
     name: 'Cost',
     raw: ({ cost }) => cost,

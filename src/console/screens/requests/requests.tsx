@@ -83,7 +83,7 @@ export function Requests() {
           load={isFollowed ? undimmed(first) : first}
           permission={reportScope.value.id === 'organization' ? 'org.admin' : reportPermission()}
           isEmpty={({ data }) => data.length === 0}
-          empty={<p>No request matches. Take a filter away, or a longer window.</p>}
+          empty={<p>No request matches. Remove a filter, or choose a longer window.</p>}
         >
           {({ data }) => <RequestTable rows={data} />}
         </Loaded>

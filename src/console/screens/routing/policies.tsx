@@ -51,7 +51,7 @@ export function Policies() {
   return (
     <Page
       title="Routing policies"
-      lead={`Which models serve ${autoModel()}. Every change makes a version, which each record names.`}
+      lead={`Which models serve ${autoModel()}. Every change is a new version, and each record names its version.`}
       tools={<ActionButton isMain name="New policy" onClick={() => openPolicy(NEW_POLICY)} />}
       commands={[curlCommand(PATH), 'tollgate routing replay --policy FILE --days 7', 'tollgate apply FILE']}
     >

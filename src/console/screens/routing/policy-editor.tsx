@@ -23,7 +23,7 @@ const COLUMNS: readonly Column<Version>[] = [
   { name: 'Classifier', raw: ({ definition }) => definition.classifier.model, isExtra: true },
 ];
 
-const VERSIONS_NOTE = 'Records name the version that routed them. An earlier one is published again as a new one.';
+const VERSIONS_NOTE = 'Each record names the version that routed it. Publish an earlier version again to return to it.';
 
 /** The first draft where no policy exists yet. */
 const SKELETON: Definition = {
@@ -53,7 +53,7 @@ export function RoutingPolicyEditor({ name, template, onPublished, onClose }: Ed
       isNew={name === null}
       permission="platform.admin"
       skeleton={template ?? SKELETON}
-      note="As the configuration file has it, in JSON. Nothing holds before it is published."
+      note="The fields are those of the configuration file, in JSON. A draft has no effect until it is published."
       hintOf={({ text }) => (replayed === text ? 'Replayed as it stands.' : 'Replay it before you publish it.')}
       effectOf={(draft) => effectOf(draft, replayed === draft.text)}
       publish={(policyName, definition, base) =>
@@ -86,8 +86,8 @@ export function RoutingPolicyEditor({ name, template, onPublished, onClose }: Ed
 function effectOf({ policy }: Draft<Definition, History>, isReplayed: boolean): string {
   const effect =
     policy === null
-      ? 'It is the first version, and holds once an organization routes by it.'
-      : `Version ${policy.version + 1} holds for ${organizations(policy.organizations)} within a second.`;
+      ? 'It is the first version. It takes effect once an organization uses the policy.'
+      : `Version ${policy.version + 1} takes effect for ${organizations(policy.organizations)} within a second.`;
   return isReplayed ? effect : `${effect} It was not replayed as it stands.`;
 }
 

@@ -28,10 +28,10 @@ export function PolicyPreview({ definition }: { readonly definition: Definition 
   return (
     <Card
       title="Preview"
-      note="The draft for one message. The classifier is asked and paid by the service; no model serves."
+      note="How the draft would route one message. The service calls and pays the classifier; no model answers."
     >
       {shown === null ? (
-        <p class="empty">Choose an organization above: a message is routed for one.</p>
+        <p class="empty">Choose an organization above: the message is routed for it.</p>
       ) : (
         <form
           onSubmit={(event) => {

@@ -27,7 +27,7 @@ export function PolicyReplay({ definition, onReplayed }: ReplayProps) {
   return (
     <Card
       title="Replay"
-      note="The draft over what was routed: the classifier’s answers come from the records, and nobody is asked."
+      note="How the draft would have routed past requests. No model is called: classifications come from the records."
     >
       <form
         class="filters try"
@@ -95,13 +95,14 @@ function Shown({ replayed }: { readonly replayed: Replayed }) {
     <div aria-live="polite">
       {!replayed.whole && (
         <p class="note">
-          Only the last of these days: more was served than is replayed here. The command replays all of it.
+          Only the latest requests of these days were replayed: there are more than this page replays. The command
+          replays all of them.
         </p>
       )}
       <Stats>
         <Stat name="Replayed" value={whole(replayed.replayed)} note={`of ${whole(replayed.requests)} routed`} />
         <Stat
-          name="Another model"
+          name="On another model"
           value={whole(replayed.moved)}
           note={`${whole(replayed.continued)} continue a response`}
         />

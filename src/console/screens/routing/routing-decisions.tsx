@@ -115,7 +115,7 @@ export function Rejections({ report: { rejections } }: Props) {
   ];
   const first = [...rejections].sort((one, other) => other.count - one.count).slice(0, REJECTIONS_SHOWN);
   return (
-    <Card title="Passed over" note="Candidates that could not serve, by reason; the most frequent.">
+    <Card title="Passed over" note="The most frequent candidates that could not serve, with the reason.">
       {first.length === 0 ? (
         <Empty>No candidate was passed over.</Empty>
       ) : (
@@ -183,7 +183,7 @@ function RateTable({ title, rows }: { readonly title: string; readonly rows: rea
       raw: ({ corrections }) => corrections,
       show: ({ corrections, follow_ups: all }) => <RateDot hits={corrections} trials={all} max={0.6} />,
     },
-    numberColumn('Of', ({ follow_ups: all }) => all, whole),
+    numberColumn('Follow-ups', ({ follow_ups: all }) => all, whole),
   ];
   return (
     <Card title={title} note="The line is the 95 % interval: few follow-ups make it wide.">
@@ -218,13 +218,13 @@ function RecentCorrections({ report: { recent_corrections: recent } }: Props) {
     {
       name: 'Then by',
       raw: ({ model }) => model,
-      show: ({ model, tier, escalated }) => `${model}${tier ? ` (${tier})` : ''}${escalated ? ', one up' : ''}`,
+      show: ({ model, tier, escalated }) => `${model}${tier ? ` (${tier})` : ''}${escalated ? ', one tier up' : ''}`,
     },
     { name: 'Kind', raw: ({ task }) => task, show: ({ task }) => task || '–' },
     numberColumn('Probability', ({ probability: value }) => value, probability, { isExtra: true }),
   ];
   return (
-    <Card title="Latest corrections" class="wide" note="Follow-ups that said the answer before was wrong.">
+    <Card title="Latest corrections" class="wide" note="Follow-ups that said the previous answer was wrong.">
       {recent.length === 0 ? (
         <Empty>Nobody corrected an answer in this window.</Empty>
       ) : (

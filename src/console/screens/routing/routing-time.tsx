@@ -24,7 +24,7 @@ export function RequestsByTier({ report, command }: Props) {
   return (
     <StackedBars
       title="Requests by tier"
-      note="The cheapest tier below. A triangle marks the first use of a policy’s version."
+      note="The cheapest tier is at the bottom. A triangle marks the first use of a policy version."
       command={command}
       buckets={buckets}
       granularity={report.granularity}
@@ -54,7 +54,7 @@ export function SpendAndBaseline({ report, command }: Props) {
   return (
     <Lines
       title="Spend against the baseline"
-      note={`On the strongest model: ${whole(report.totals.baseline_requests)} requests with both prices.`}
+      note={`The baseline is the strongest model. ${whole(report.totals.baseline_requests)} requests have both prices.`}
       command={command}
       buckets={buckets}
       granularity={report.granularity}

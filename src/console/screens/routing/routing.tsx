@@ -82,7 +82,7 @@ function Totals({ totals, before }: TotalsProps) {
           name="Saved"
           value={dollars(totals.savings_usd)}
           tone={asFloat(totals.savings_usd) > 0 ? 'good' : 'bad'}
-          note={`${points(totals.savings_pct)} of the baseline, over ${whole(totals.baseline_requests)}`}
+          note={`${points(totals.savings_pct)} of the baseline, over ${whole(totals.baseline_requests)} requests`}
         />
         <Stat
           name="Routed"
@@ -110,7 +110,7 @@ function Totals({ totals, before }: TotalsProps) {
         <Stat
           name="Classifier calls"
           value={whole(classifier.calls)}
-          note={`${percent(classifier.cached_share)} answered from the turn`}
+          note={`${percent(classifier.cached_share)} used again in a turn`}
         />
         <Stat name="Classifier time" value={duration(classifier.p50_ms)} note={`p95 ${duration(classifier.p95_ms)}`} />
         <Stat

@@ -106,6 +106,23 @@ describe('people at the console', { skip: skipWithoutConsole }, () => {
     await page.context().close();
   });
 
+  test('a session that ends while a limit is typed: the limit is still there after the sign-in', async () => {
+    const { page } = await installation.signedIn(installation.owner);
+    await open(page, 'limits');
+    await page.getByRole('button', { name: 'New limit' }).click();
+    await page.getByLabel('Dollars').fill('12.50');
+    await page.context().clearCookies();
+    await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click();
+    const again = page.getByRole('dialog', { name: 'Your session has ended' });
+    await again.getByLabel('Access token').fill(installation.owner);
+    const loadedAgain = page.waitForResponse(/\/active-org\/keys\?/);
+    await again.getByRole('button', { name: 'Sign in' }).click();
+    await loadedAgain;
+    assert.equal(await page.getByLabel('Dollars').count(), 1);
+    assert.equal(await page.getByLabel('Dollars').inputValue(), '12.50');
+    await page.context().close();
+  });
+
   test('nobody leaves what is typed, or a secret that is shown once, without being asked', async () => {
     const { page } = await installation.signedIn(installation.owner);
     /** What is tried asks; the address stays where somebody says no. */

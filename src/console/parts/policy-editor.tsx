@@ -80,17 +80,10 @@ export function PolicyEditor<Definition extends object, Policy extends Published
   );
 }
 
-function Editor<Definition extends object, Policy extends Published<Definition>>({
-  policy,
-  skeleton,
-  note,
-  hintOf,
-  effectOf,
-  publish,
-  onPublished,
-  onClose,
-  children,
-}: EditorProps<Definition, Policy> & { readonly policy: Policy | null }) {
+function Editor<Definition extends object, Policy extends Published<Definition>>(
+  props: EditorProps<Definition, Policy> & { readonly policy: Policy | null },
+) {
+  const { policy, skeleton, note, hintOf, effectOf, publish, onPublished, onClose, children } = props;
   const begin = writeDefinition(policy?.definition ?? skeleton);
   const [name, setName] = useState(policy?.name ?? '');
   const [text, setText] = useState(begin);

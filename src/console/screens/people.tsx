@@ -6,10 +6,9 @@ import { quoted } from '../logic/format.ts';
 import { DialogForm, type DialogHandlers } from '../parts/dialog-form.tsx';
 import { NAME_HINT, SelectField, TextField } from '../parts/form.tsx';
 import { Link } from '../parts/link.tsx';
-import { ManagedList } from '../parts/managed-list.tsx';
+import { ManagedList, type Removal } from '../parts/managed-list.tsx';
 import { ActionButton, Page } from '../parts/page.tsx';
-import type { Column } from '../parts/table.tsx';
-import { momentColumn, NamedCell } from '../parts/table.tsx';
+import { type Column, momentColumn, NamedCell } from '../parts/table.tsx';
 import { usePages } from '../state/pages.ts';
 import { me, tollgateCommands } from '../state/session.ts';
 
@@ -33,6 +32,14 @@ const TEAM_COLUMNS: readonly Column<Team>[] = [
   { name: 'Slug', raw: ({ slug }) => slug, show: ({ slug }) => <code>{slug}</code> },
   momentColumn('Since', ({ created_at: at }) => at),
 ];
+
+const MEMBER_REMOVAL: Removal<Member> = {
+  verb: 'Remove',
+  ask: ({ email }) => `${email} is removed from the organization, and this person’s keys in it are revoked.`,
+  send: ({ user_id: userId }) =>
+    call('delete', '/v1/admin/active-org/members/{userId}', { pathParameters: { userId } }),
+  isFor: ({ user_id: userId }) => userId !== me()?.user?.id,
+};
 
 type Open =
   | { readonly kind: 'member' }
@@ -78,13 +85,7 @@ export function People() {
             </button>
           </>
         )}
-        removal={{
-          verb: 'Remove',
-          ask: ({ email }) => `${email} is removed from the organization, and this person’s keys in it are revoked.`,
-          send: ({ user_id: userId }) =>
-            call('delete', '/v1/admin/active-org/members/{userId}', { pathParameters: { userId } }),
-          isFor: ({ user_id: userId }) => userId !== me()?.user?.id,
-        }}
+        removal={MEMBER_REMOVAL}
       />
       <ManagedList
         title="Teams"

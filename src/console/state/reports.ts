@@ -1,7 +1,6 @@
 // Loads usage reports for the chosen scope. The path depends on the scope, the shape of the answer does not.
 
-import type { AnswerOf, Query } from '../api.ts';
-import { addressOf, curlCommand, send } from '../api.ts';
+import { type AnswerOf, addressOf, curlCommand, type Query, send } from '../api.ts';
 import { tollgateOf } from '../logic/command.ts';
 import { type Load, useLoad } from './load.ts';
 import { may, me } from './session.ts';

@@ -12,8 +12,15 @@ import { type Column, momentColumn, NamedCell, numberColumn } from '../../parts/
 import { WindowTools } from '../../parts/window-tools.tsx';
 import { setParams } from '../../state/address.ts';
 import { type Load, useRead } from '../../state/load.ts';
-import type { GuardrailOwner, GuardrailPolicies, GuardrailPolicy, GuardrailReport } from '../../state/policies.ts';
-import { NEW_POLICY, openedPolicy, openPolicy } from '../../state/policies.ts';
+import {
+  type GuardrailOwner,
+  type GuardrailPolicies,
+  type GuardrailPolicy,
+  type GuardrailReport,
+  NEW_POLICY,
+  openedPolicy,
+  openPolicy,
+} from '../../state/policies.ts';
 import { windowQuery } from '../../state/view.ts';
 import { GuardrailEditor } from './guardrail-editor.tsx';
 import { TryOut } from './guardrail-try-out.tsx';

@@ -10,6 +10,7 @@ import { listQuarantine } from '../../src/storage/spool/spool-directory.ts';
 import { startTollgate, type Tollgate } from '../support/gateway.ts';
 import { httpCall } from '../support/http-call.ts';
 import { type LedgerView, openLedgerView } from '../support/ledger-view.ts';
+import { untilPosted, untilShipped } from '../support/shipped-spool.ts';
 import { type SimulatedProvider, startSimulatedProvider, untilCallsEnd } from '../support/simulated-provider.ts';
 import { pause, waitFor } from '../support/waiting.ts';
 import {
@@ -226,8 +227,7 @@ async function settle(tollgate: Tollgate, ledger: LedgerView, provider: Simulate
     ({ pending, epochs }) => pending === 0 && epochs <= GATEWAY_PROCESSES,
     STUCK_MS,
   ).catch((fault: unknown) => process.stderr.write(`${String(fault)}\n`)); // The comparisons below say what is wrong.
-  // What ended last is posted within a round of shipping, its facts within another.
-  await pause(3_000);
+  await untilShipped(tollgate, ledger);
 }
 
 /** Who can spend what is left, and how the refusal says that nothing is. */
@@ -261,6 +261,7 @@ async function spendTheRest(
     if (answer.refusal !== refusal)
       problems.push(`${slug}: the rest of its money was refused with ${answer.status} ${answer.refusal}`);
     else {
+      // Until then the books say that too much is left.
       await untilPosted(ledger, asked);
       const { left, hold } = await whatIsLeft(ledger, organization);
       if (left >= hold) problems.push(`${slug}: refused with ${left} left, where a request holds ${hold} at most`);
@@ -282,22 +283,6 @@ async function whatIsLeft(
   );
   const { balance } = await ledger.wallet(slug);
   return { left: balance, hold: BigInt(String(row?.hold)) };
-}
-
-/** Waits until the books have what these cost, however slow the machine: until then they say that too much is left. */
-async function untilPosted(ledger: LedgerView, seen: readonly SeenResponse[]): Promise<void> {
-  const served = seen.filter(({ status }) => status === 200).map(({ executionId }) => executionId);
-  await waitFor(
-    'what was served of the rest to be posted',
-    async () => {
-      const [row] = await ledger.query(
-        "SELECT count(*)::int AS posted FROM generations WHERE id = ANY($1) AND billing_status <> 'pending'",
-        [served],
-      );
-      return Number(row?.posted);
-    },
-    (posted) => posted === served.length,
-  );
 }
 
 /** A rolling restart: every process hands back what it has, so nothing may be left lent. */

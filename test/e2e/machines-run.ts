@@ -25,6 +25,7 @@ import { openLedgerView } from '../support/ledger-view.ts';
 import { limitedKey, renderOrganization } from '../support/limited-organizations.ts';
 import { isRunning, listDescendants } from '../support/process-table.ts';
 import { removeInstallation } from '../support/remove-installation.ts';
+import { untilPosted } from '../support/shipped-spool.ts';
 import { silentLog } from '../support/silent-log.ts';
 import { startSimulatedProvider, untilCallsEnd } from '../support/simulated-provider.ts';
 import { decimalOfPico, KEYS, OPENING_CREDIT_PICO, testConfiguration } from '../support/test-configuration.ts';
@@ -105,6 +106,8 @@ export async function runMachines(options: {
     undo.push(() => provider.stop());
     const postgres = await startEmbeddedPostgres({ dataDir: join(directory, 'hub'), log: silentLog });
     undo.push(() => postgres.stop());
+    const ledger = openLedgerView(postgres.url);
+    undo.push(() => ledger.close());
     const engine = await openEmbeddedClickHouse({ directory: join(directory, 'facts'), clock: systemClock });
     const clickhouse = await startClickHouseServer(engine);
     undo.push(() => clickhouse.close());
@@ -180,6 +183,7 @@ export async function runMachines(options: {
       // What a spool has and Postgres does not is normally less than a second of it.
       lastSure = (loads[2] as Load).seen.length;
       await pause(UNSHIPPED_MS);
+      await untilPosted(ledger, (loads[2] as Load).seen.slice(0, lastSure));
       await killForGood(third);
       await phase('machine-3 gone for ever', seconds);
       const gaveUp = await giveUp(third, { ...env, DATA_DIR: nodes[0]?.dataDir as string });
@@ -189,8 +193,6 @@ export async function runMachines(options: {
     await Promise.all(loads.map((load) => load.stop()));
 
     const seen = loads.flatMap((load) => load.seen);
-    const ledger = openLedgerView(postgres.url);
-    undo.push(() => ledger.close());
     await untilCallsEnd(provider);
     await waitFor(
       'everything to be posted',

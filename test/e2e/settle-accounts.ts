@@ -3,8 +3,9 @@
 
 import type { Tollgate } from '../support/gateway.ts';
 import { type LedgerView, openLedgerView } from '../support/ledger-view.ts';
+import { untilShipped } from '../support/shipped-spool.ts';
 import { type SimulatedProvider, untilCallsEnd } from '../support/simulated-provider.ts';
-import { pause, waitFor } from '../support/waiting.ts';
+import { waitFor } from '../support/waiting.ts';
 import {
   checkBooks,
   checkBounds,
@@ -19,8 +20,6 @@ import {
 import type { SeenResponse } from './kill-load.ts';
 import type { KillOrganization } from './kill-world.ts';
 
-/** What facts take to follow the postings, at most, on a busy machine. */
-const SHIPPING_MS = 5_000;
 /** How long anything may take on a busy machine before it counts as stuck. */
 const STUCK_MS = 120_000;
 
@@ -90,11 +89,13 @@ export async function settleAndCompareFacts(parts: {
   const ledger = openLedgerView(of.postgresUrl);
   try {
     const settled = await settleAccounts({ ledger, ...of });
-    await pause(SHIPPING_MS);
+    await untilShipped(tollgate, ledger);
+    // Refusals may have come after the rest.
+    const generations = await readGenerations(ledger);
     await tollgate.stop({ keepData: true });
     const facts = await readFacts(tollgate.dataDir);
-    const problems = [...settled.problems, ...compareLedgerWithFacts(settled.generations, facts.rows)];
-    return { ...settled, facts: facts.rows.length, problems };
+    const problems = [...settled.problems, ...compareLedgerWithFacts(generations, facts.rows)];
+    return { ...settled, generations, facts: facts.rows.length, problems };
   } finally {
     await ledger.close();
   }

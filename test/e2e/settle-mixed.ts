@@ -4,16 +4,15 @@
 import type { Tollgate } from '../support/gateway.ts';
 import { type GatewayGauges, readGauges, waitForQuiet } from '../support/gateway-gauges.ts';
 import type { LedgerView } from '../support/ledger-view.ts';
+import { untilShipped } from '../support/shipped-spool.ts';
 import { untilCallsEnd } from '../support/simulated-provider.ts';
-import { pause, waitFor } from '../support/waiting.ts';
+import { waitFor } from '../support/waiting.ts';
 import { checkBooks, compareLedgerWithFacts, compareWallets, readFacts, readGenerations } from './kill-accounts.ts';
 import type { KillOrganization } from './kill-world.ts';
 import { compareMixed, type MixedAccounts, readProviderCalls, type SeenExchange } from './mixed-accounts.ts';
 
 /** How long anything may take on a busy machine before it counts as stuck. */
 const STUCK_MS = 120_000;
-/** What ended last is posted within a round of shipping, its facts within another. */
-const UNSHIPPED_MS = 5_000;
 
 export interface SettledMixed {
   readonly providerCalls: number;
@@ -51,7 +50,7 @@ export async function settleMixed(parts: {
     (pending) => pending === 0,
     STUCK_MS,
   ).catch((fault: unknown) => process.stderr.write(`${String(fault)}\n`)); // The comparisons below say what is missing.
-  await pause(UNSHIPPED_MS);
+  await untilShipped(tollgate, ledger);
   const reconciled = await tollgate.run(['reconcile']);
   const generations = await readGenerations(ledger);
   const hashes = new Set(exchanges.flatMap((one) => one.hashes));

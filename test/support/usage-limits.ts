@@ -14,6 +14,7 @@ import { registerEpoch, takeLease } from '../../src/storage/postgres/ledger/wall
 import { type LimitLeaseRequest, takeLimitLease } from '../../src/storage/postgres/limits/limit-leases.ts';
 import type { Postgres } from '../../src/storage/postgres/pool.ts';
 import { type FundedOrganization, fundOrganization } from './executions.ts';
+import { untilNotLocked } from './lease-callers.ts';
 
 export const OPERATOR = { kind: 'cli', userId: null, label: 'test' } as const;
 
@@ -58,12 +59,14 @@ export class LimitedOrganization {
   /** Starts a process that has a lease of the organization's wallet. */
   async newEpoch(): Promise<number> {
     const epoch = await registerEpoch(this.postgres, { machine: 'm', pid: 1, kind: 'gateway' });
-    await takeLease(this.postgres, { epoch, walletId: this.owner.walletId, amount: 100_000n, minimum: 1n });
+    const request = { epoch, walletId: this.owner.walletId, amount: 100_000n, minimum: 1n };
+    await untilNotLocked(() => takeLease(this.postgres, request));
     return epoch;
   }
 
   take(epoch: number, limitId: string, amount: bigint, more: Partial<LimitLeaseRequest> = {}): Promise<LeaseAnswer> {
-    return takeLimitLease(this.postgres, { epoch, limitId, amount, minimum: amount, present: null, ...more });
+    const request = { epoch, limitId, amount, minimum: amount, present: null, ...more };
+    return untilNotLocked(() => takeLimitLease(this.postgres, request));
   }
 
   post(epoch: number, ...records: ExecutionRecord[]): Promise<unknown> {

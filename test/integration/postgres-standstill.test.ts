@@ -7,7 +7,7 @@ import { CommitUnanswered, StoreAway } from '../../src/platform/store-away.ts';
 import { StoreBusy } from '../../src/platform/store-busy.ts';
 import { holdingAdvisoryLock } from '../../src/storage/postgres/advisory-lock.ts';
 import { registerEpoch, takeLease } from '../../src/storage/postgres/ledger/wallets.ts';
-import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
+import { createPostgres, type Postgres, type PostgresClient } from '../../src/storage/postgres/pool.ts';
 import { fundOrganization } from '../support/executions.ts';
 import { startInterruptibleLink } from '../support/interruptible-link.ts';
 import { silentLog, startTestPostgres, type TestPostgres } from '../support/postgres.ts';
@@ -27,6 +27,36 @@ after(async () => {
   await gateway?.close();
   await server?.stop();
 });
+
+async function backendOf(client: PostgresClient): Promise<number> {
+  const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
+  return rows[0]?.pid ?? 0;
+}
+
+/** Until what a connection's server process said last is here, and it is gone. */
+async function untilEnded(backend: number): Promise<void> {
+  await waitFor(
+    'the server to end the connection',
+    () => jobs.query('SELECT FROM pg_stat_activity WHERE pid = $1', [backend]),
+    ({ rowCount }) => rowCount === 0,
+  );
+  await pause(1);
+}
+
+/** The same, but this process does nothing at all meanwhile, for half a minute at the longest. */
+function standStillUntilEnded(backend: number): void {
+  for (let round = 0; round < 1_500 && isAlive(backend); round += 1)
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20);
+}
+
+/** Of another user's process, too. */
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (fault) {
+    return (fault as NodeJS.ErrnoException).code !== 'ESRCH';
+  }
+}
 
 test('a database that cannot be reached is told apart from one that refuses a statement, and from a bug', async () => {
   const nobody = createPostgres({ url: 'postgres://nobody@127.0.0.1:9/none', log: silentLog });
@@ -139,8 +169,9 @@ test('a transaction whose connection ended before the commit is run once more, a
       attempts += 1;
       await client.query('UPDATE wallets SET balance = 1 WHERE id = $1', [walletId]);
       if (attempts > stands) return;
+      const backend = await backendOf(client);
       await client.query(`SET LOCAL idle_in_transaction_session_timeout = 20`);
-      await pause(200);
+      await untilEnded(backend);
       // Once the process stands still just before its commit, once before another statement.
       if (stands === 2) await client.query('SELECT 1');
     });
@@ -164,9 +195,10 @@ for (const transport of ['socket', 'TCP'] as const)
       try {
         await standing.transaction(async (client) => {
           attempts += 1;
+          const backend = await backendOf(client);
           await client.query(`SET LOCAL idle_in_transaction_session_timeout = 20`);
           // Nothing is read meanwhile: what the driver meets first is that it cannot write, or its words go unread.
-          if (attempts === 1) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300);
+          if (attempts === 1) standStillUntilEnded(backend);
           if (where === 'before a statement') await client.query('SELECT 1');
         });
         assert.equal(attempts, 2);
@@ -288,8 +320,10 @@ test('what is done under an advisory lock is not done again when the connection 
   let times = 0;
   const working = holdingAdvisoryLock(gateway, 79, async () => {
     times += 1;
-    await jobs.query(`SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND objid = 79`);
-    await pause(50);
+    const { rows } = await jobs.query<{ pid: number }>(
+      `SELECT pid, pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND objid = 79`,
+    );
+    await untilEnded(rows[0]?.pid ?? 0);
   });
   await assert.rejects(working, /ended before the work did/);
   assert.equal(times, 1);

@@ -29,8 +29,9 @@ export async function waitFor<T>(
   }
 }
 
+/** What has come by then is read first, however long this process stood still: timers come before sockets. */
 export function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
+  return new Promise((resolve) => setTimeout(() => setImmediate(resolve), ms));
 }
 
 function show(value: unknown): string {

@@ -262,7 +262,7 @@ export const DASHBOARDS: readonly Dashboard[] = [
       },
       {
         title: 'Restarts',
-        text: 'Processes that ended unasked, within an hour.',
+        text: 'Processes that ended unexpectedly, within an hour.',
         unit: 'short',
         lines: [['sum by (role) (increase(tollgate_process_restarts_total[1h]))', '{{role}}']],
       },

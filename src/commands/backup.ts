@@ -59,7 +59,7 @@ async function run(args: readonly string[], { environment, print }: CommandConte
     );
   if (findInstallationHolder(dataDirectory) === null)
     throw new StartFault(
-      `no installation is running on ${dataDirectory}: one that is stopped is copied as docs/operation.md says`,
+      `no installation is running on ${dataDirectory}: docs/operation.md says how to copy a stopped one`,
     );
   const target = resolve(given);
   if (lstatSync(target, MAY_BE_ABSENT) !== undefined)

@@ -75,7 +75,9 @@ async function readGateway(tool: Tool, { url, key, model }: Values, keyOfEnviron
   const first = models.find(({ id }) => id.endsWith('/auto')) ?? models[0];
   if (first === undefined) throw new StartFault(`no model of this key speaks ${tool.api}, which the tool needs`);
   if (model !== undefined && !models.some(({ id }) => id === model))
-    throw new StartFault(`model "${model}" is none of ${models.map(({ id }) => id).join(', ')}`);
+    throw new StartFault(
+      `the key has no model "${model}" for ${tool.api}; it has ${models.map(({ id }) => id).join(', ')}`,
+    );
   return { url: address.origin, key: known, model: model ?? first.id, models } satisfies ConnectedGateway;
 }
 
@@ -104,18 +106,19 @@ async function write({ home, name, file, gateway, isDry, print }: WriteParams): 
   }
   const reason = writeKept(home, name, path, text);
   if (reason !== null) throw new StartFault(`${path} is left as it is: ${reason}`);
-  print(`written: ${path}; "tollgate connect ${name} --undo" gives back what it was`);
+  print(`written: ${path}; "tollgate connect ${name} --undo" restores the file as it was`);
 }
 
 async function undo(home: string, name: string, print: CommandContext['print']): Promise<number> {
   const { keptPath, undoKept } = await import('../connect/kept-copy.ts');
   const { result, path } = undoKept(home, name);
   if (result === 'nothing_kept') throw new StartFault(`nothing was written for ${name}: there is no ${path}`);
-  if (result === 'damaged') throw new StartFault(`${path} is damaged: what it kept for ${name} cannot be given back`);
+  if (result === 'damaged')
+    throw new StartFault(`${path} is damaged: the settings of ${name} cannot be restored from it`);
   if (result === 'changed_since')
     throw new StartFault(
       `${path} was changed after it was written: it is left as it is; ` +
-        `${keptPath(home, name)} has what it was, in base64`,
+        `${keptPath(home, name)} has the file as it was, in base64`,
     );
   print(result === 'removed' ? `removed: ${path}, which did not exist before` : `restored: ${path}`);
   return 0;

@@ -74,7 +74,7 @@ function refuse(
   }
   if (!given.force && lastPostedAtMs !== null && systemClock.nowMs() - lastPostedAtMs < SILENT_MS) {
     throw new StartFault(
-      `something of epoch ${epoch} was posted in the last ten minutes: it does not look gone; --force if it is`,
+      `epoch ${epoch} had a posting in the last ten minutes, so it does not look gone; use --force if it is`,
     );
   }
 }

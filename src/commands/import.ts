@@ -48,7 +48,7 @@ async function run(args: readonly string[], { print }: CommandContext): Promise<
   writeWhole(out, text);
   for (const line of lines) print(line);
   print(
-    `${models} model${models === 1 ? '' : 's'} written to ${out}; not taken over: ${lines.length} lines, listed above`,
+    `${models} model${models === 1 ? '' : 's'} written to ${out}; not converted: ${lines.length} lines, listed above`,
   );
   print(`next: tollgate doctor --config ${out}`);
   return 0;

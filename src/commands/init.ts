@@ -69,7 +69,7 @@ export async function initialize(
   const providers = providersOf(chosen);
   const offered = await askAll(providers, { environment, print, isOffline: values.offline });
   const models = providers.flatMap((provider) => modelsOf(provider, { list, offered: offered.get(provider), print }));
-  if (models.length === 0) throw new StartFault('no model is left to write: name some by --model PRESET/NAME');
+  if (models.length === 0) throw new StartFault('there is no model to write: name some by --model PRESET/NAME');
   const text = wholeFileText({
     intro: [
       'Configuration of Tollgate, written by "tollgate init". docs/configuration.md explains every part of it.',
@@ -80,7 +80,8 @@ export async function initialize(
     organization: values.organization,
   });
   const mistakes = mistakesOf(text, basename(path));
-  if (mistakes.length > 0) throw new StartFault(['what was chosen makes no configuration:', ...mistakes].join('\n'));
+  if (mistakes.length > 0)
+    throw new StartFault(['the chosen options do not make a valid configuration:', ...mistakes].join('\n'));
   writeWhole(path, text);
   print(`written: ${path}, with ${models.length} model${models.length === 1 ? '' : 's'}`);
   for (const line of nextSteps(providers, relative(process.cwd(), path) || path, environment)) print(line);
@@ -204,7 +205,7 @@ function modelsOf(
     if (listed === null && ofProvider !== null && ids?.includes(name) !== true) {
       const near = ofProvider.nearest(name);
       print(
-        `warning: ${name} is on no list of prices${near.length === 0 ? '' : `; names like it: ${near.join(', ')}`}`,
+        `warning: ${name} is not in the price list${near.length === 0 ? '' : `; names like it: ${near.join(', ')}`}`,
       );
     }
     if (!isForText(name)) {

@@ -59,7 +59,8 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   const present = await endOf(accessLogFile(dataDirectory, 0));
   if (present.fileId === null && !values.follow)
     throw new StartFault(
-      `no request is in the access log of ${dataDirectory} yet: with ACCESS_LOG=on jobs writes each that ends`,
+      `no request is in the access log of ${dataDirectory} yet: with ACCESS_LOG=on jobs writes a line for each ` +
+        'ended request',
     );
   const { lines, place } = await readLast(dataDirectory, Number(values.lines), shown);
   for (const line of lines) print(line);

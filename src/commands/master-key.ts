@@ -31,7 +31,7 @@ async function run(args: readonly string[], { environment, print }: CommandConte
     print(
       others.length === 0
         ? 'every secret is under the present master key: MASTER_KEY_PREVIOUS is not needed'
-        : 'not all are under the present master key: jobs move them every five minutes ("tollgate reconcile ' +
+        : 'not all are under the present master key: jobs moves them every five minutes ("tollgate reconcile ' +
             'rewrap-secrets" does it now)',
     );
     return others.length === 0 ? 0 : 1;

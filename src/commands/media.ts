@@ -107,7 +107,7 @@ async function moveHome(_: Values, { environment, print }: CommandContext): Prom
     const storage = media?.storage ?? 'disk';
     await moveMediaHome(postgres, homeOf(storage, directory));
     const place = storage === 'disk' ? directory : storage.url;
-    print(`uploaded files lie in ${place} from now on; start the installation anew`);
+    print(`uploaded files are in ${place} from now on; restart the installation`);
   });
   return 0;
 }

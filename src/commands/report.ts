@@ -142,7 +142,7 @@ async function askJobs(
     call.on('error', reject);
     call.end();
   }).catch((error: Error) => {
-    throw new StartFault(`jobs answers reports, and it does not at ${placeOf(reportsUrl)}: ${error.message}`);
+    throw new StartFault(`jobs makes the reports, and does not answer at ${placeOf(reportsUrl)}: ${error.message}`);
   });
   if (response.statusCode === 200) return response;
   const said = Buffer.concat(await response.toArray()).toString('utf8');

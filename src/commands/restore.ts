@@ -51,7 +51,7 @@ async function run(args: readonly string[], { environment, print }: CommandConte
     rmSync(dataDirectory, { recursive: true, force: true });
     throw error;
   }
-  print(`restored to ${dataDirectory}; "tollgate start" goes on from there`);
+  print(`restored to ${dataDirectory}; "tollgate start" continues from it`);
   return 0;
 }
 

@@ -234,7 +234,7 @@ function secretsNow({ config, secrets, log }: Installation): () => Secrets {
     try {
       return loadSecrets(config, { create: false }) ?? present.secrets;
     } catch (error) {
-      log.error({ err: error }, 'the master key could not be read again: processes start with the one before');
+      log.error({ err: error }, 'the master key could not be read again: processes start with the previous one');
       return present.secrets;
     }
   }

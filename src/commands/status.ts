@@ -59,8 +59,8 @@ async function showLoneProcesses(environment: Environment, print: (text: string)
   for (const state of here) print(describeProcess(state, nowMs));
   print(
     missing.length === 0
-      ? `running on ${machine}: a gateway and jobs wrote in the last seconds`
-      : `not running on ${machine}: no ${missing.join(' and no ')} process wrote in the last seconds`,
+      ? `running on ${machine}: a gateway and jobs reported in the last seconds`
+      : `not running on ${machine}: no ${missing.join(' and no ')} process reported in the last seconds`,
   );
   await printJobs(environment, print);
   return missing.length === 0 ? 0 : 1;

@@ -70,7 +70,7 @@ export class ProcessJournal {
       left = left.filter(isAlive);
     }
     for (const { name, pid } of left) {
-      log.warn({ name, childPid: pid }, 'killing a process of an earlier start that does not end');
+      log.warn({ name, childPid: pid }, 'killing a process of an earlier start, because it does not end');
       process.kill(pid, 'SIGKILL');
     }
     while (left.some(isAlive)) await sleep(POLL_MS);

@@ -131,7 +131,7 @@ export class ProcessLifecycle {
   }
 
   private crash(error: unknown): void {
-    this.options.log.fatal({ err: error }, 'fault outside any request: the process ends and is started anew');
+    this.options.log.fatal({ err: error }, 'fault outside any request: the process ends and is restarted');
     process.exit(1);
   }
 

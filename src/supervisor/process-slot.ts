@@ -127,7 +127,7 @@ export class ProcessSlot {
     if (this.stopping || life === null || !life.isReady || life.countSilentSteps(stepMs) < stepsMax) return;
     this.options.log.error(
       { name: this.name, childPid: life.pid, silentMs: stepMs * stepsMax },
-      'no sign of life: the process is killed and started anew',
+      'no sign of life: the process is killed and restarted',
     );
     life.kill();
   }
@@ -193,7 +193,7 @@ export class ProcessSlot {
     this.restarts += 1;
     this.options.log.warn(
       { name: this.name, exitCode: exit.code, signal: exit.signal, upMs: Math.round(upMs), delayMs },
-      'process ended unasked; starting it again',
+      'process ended unexpectedly; restarting it',
     );
     if (this.onFirstFailure !== null && this.failuresInRow >= FIRST_STARTS_MAX) {
       this.stopping = true;

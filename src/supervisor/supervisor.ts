@@ -102,7 +102,7 @@ export class Supervisor {
   private readonly metrics = new MetricsRegistry();
   private readonly restarts = this.metrics.counter(
     'tollgate_process_restarts_total',
-    'Processes that ended unasked and were started again.',
+    'Processes that ended unexpectedly and were restarted.',
     ['role'],
   );
   private readonly running = this.metrics.gauge('tollgate_processes_ready', 'Processes that are ready, by role.', {
@@ -305,7 +305,7 @@ export class Supervisor {
       if (this.isStopping()) return;
       this.log.error(
         { name: slot.name },
-        'rolling restart given up: the new process did not get ready, the old one goes on',
+        'rolling restart stopped: the new process did not become ready, the old one keeps serving',
       );
       break;
     }
@@ -346,7 +346,7 @@ export class Supervisor {
    * connected.
    */
   private force(): void {
-    this.log.warn('stopping at once; what is in flight is cut');
+    this.log.warn('stopping at once; open requests are cut');
     for (const slot of this.slots) if (slot.role !== 'postgres') slot.kill();
   }
 }

@@ -288,7 +288,7 @@ describe('tollgate connect', () => {
     rmdirSync(file);
     await connect(home, 'claude-code', '--write');
     writeFileSync(kept, '{');
-    await assert.rejects(connect(home, 'claude-code', '--undo'), /is damaged: what it kept/);
+    await assert.rejects(connect(home, 'claude-code', '--undo'), /is damaged: the settings of/);
     await assert.rejects(connect(home, 'claude-code', '--write'), /is damaged: move that away first/);
   });
 
@@ -311,7 +311,10 @@ describe('tollgate connect', () => {
       [['codex', '--write', '--undo'], /exclude each other/],
       [['codex', '--dry-run'], /--dry-run goes with --write/],
       [['cursor', '--write'], /no settings file to write/],
-      [['codex', '--model', 'sim/image'], /model "sim\/image" is none of sim\/small, service\/auto/],
+      [
+        ['codex', '--model', 'sim/image'],
+        /the key has no model "sim\/image" for responses; it has sim\/small, service\/auto/,
+      ],
       [['codex', '--key', 'tg-other'], /\/v1\/models answers 401/],
     ];
     for (const [args, text] of cases) await assert.rejects(connect(home, ...args), text, args.join(' '));

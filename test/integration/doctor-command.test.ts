@@ -116,7 +116,10 @@ describe('tollgate doctor', () => {
       printed,
       /^note {3}provider "one" \(.*\) answers 404: base_url or the path that verifies may be wrong$/m,
     );
-    assert.match(printed, /^note {3}provider "one" answers 404 to the request for its models, so that nobody knows/m);
+    assert.match(
+      printed,
+      /^note {3}provider "one" answers 404 to the request for its models, so its models cannot be checked/m,
+    );
   });
 
   test('the address: one that sends elsewhere, or shows a page for browsers, is wrong', async (context) => {
@@ -290,7 +293,7 @@ describe('tollgate doctor', () => {
 
   test('the front: named, whichever it is', async (context) => {
     const { printed } = await examine(context, null, { HTTP_FRONT: 'node' });
-    assert.match(printed, /^ok +requests come in by node:http \(HTTP_FRONT node\)$/m);
+    assert.match(printed, /^ok +node:http reads requests \(HTTP_FRONT node\)$/m);
     const { wrong } = await examine(context, null, { HTTP_FRONT: 'nginx' });
     assert.match(wrong.join(), /setting HTTP_FRONT: .*must be uws, node or auto/);
   });

@@ -186,7 +186,7 @@ describe('tollgate init', () => {
     [
       'only models that are not for text',
       ['--provider', 'openai', '--model', 'openai/whisper-1', '--offline'],
-      /no model is left/,
+      /there is no model to write/,
     ],
   ] as const)
     test(`refuses ${name}`, async (context) => {

@@ -242,7 +242,7 @@ describe('reconciliation', () => {
     await assert.rejects(run(epochCommand, `abandon ${epoch + 1} --machine test`), /there is no open epoch/);
     await assert.rejects(run(epochCommand, `abandon ${epoch} --machine ${hostname()}-x`), /is one of "test"/);
     await assert.rejects(run(epochCommand, `abandon ${epoch}`), /--machine is missing/);
-    await assert.rejects(run(epochCommand, `abandon ${epoch} --machine test`), /posted in the last ten minutes/);
+    await assert.rejects(run(epochCommand, `abandon ${epoch} --machine test`), /had a posting in the last ten minutes/);
     const writer = shipping.openSpool(join(dataDirectory, 'spool'), epoch);
     await assert.rejects(run(epochCommand, `abandon ${epoch} --machine test --force`), /has its spool here/);
     await writer.close();

@@ -29,7 +29,7 @@ test('processes of this machine without a supervisor: who runs, who is missing, 
   assert.equal(none.exitCode, 1);
   assert.match(
     none.output,
-    /^no supervisor is running \([^\n]*\)\nnot running on [^\n]*: no gateway and no jobs process wr/,
+    /^no supervisor is running \([^\n]*\)\nnot running on [^\n]*: no gateway and no jobs process re/,
   );
 
   await beat('gateway', hostname());
@@ -38,12 +38,15 @@ test('processes of this machine without a supervisor: who runs, who is missing, 
   assert.equal(half.exitCode, 1);
   assert.match(
     half.output,
-    /\n\S+ {2}gateway 7 {2}0\.0\.0 {2}runs[^\n]*\nnot running on [^\n]*: no jobs process wrote in/,
+    /\n\S+ {2}gateway 7 {2}0\.0\.0 {2}runs[^\n]*\nnot running on [^\n]*: no jobs process reported in/,
   );
 
   await beat('jobs', hostname());
   const { exitCode, output } = await status();
   assert.equal(exitCode, 0, output);
-  assert.match(output, /\nrunning on [^\n]*: a gateway and jobs wrote in the last seconds\njob .*\n(?:[a-z-]+ .*\n)+$/);
+  assert.match(
+    output,
+    /\nrunning on [^\n]*: a gateway and jobs reported in the last seconds\njob .*\n(?:[a-z-]+ .*\n)+$/,
+  );
   assert.doesNotMatch(output, /another/);
 });

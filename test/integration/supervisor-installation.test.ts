@@ -207,10 +207,7 @@ describe('installation', () => {
       assert.equal(await applied.end('SIGTERM'), 0);
 
       const kept = await start(context, directory, { env, isDemo: false });
-      assert.match(
-        kept.printed(),
-        /^Goes on with the configuration that was applied; --config FILE applies a file\.$/m,
-      );
+      assert.match(kept.printed(), /^Uses the configuration that was applied last; --config FILE applies another\.$/m);
       assert.doesNotMatch(kept.printed(), /tg-|#link=/);
       assert.deepEqual(await callCommand(directory, ['audit'], env), before);
       assert.match((await callCommand(directory, ['org', 'list'], env)).output, /^acme\t[^\n]*\n$/);
@@ -247,7 +244,7 @@ describe('installation', () => {
       assert.equal(await applied.end('SIGTERM'), 0);
 
       const kept = await start(context, directory, { env, isDemo: false });
-      assert.match(kept.printed(), /^Goes on with the configuration that was applied;/m);
+      assert.match(kept.printed(), /^Uses the configuration that was applied last;/m);
       assert.doesNotMatch(kept.printed(), /tg-|#link=/);
       assert.deepEqual(await callCommand(directory, ['audit'], env), before);
       // The owner's provider is away, and nobody answers in its place.
@@ -280,7 +277,7 @@ describe('installation', () => {
       env: { ...env, PORT: String(await findFreePort()) },
       isDemo: false,
     });
-    assert.match(beside.printed(), /^Goes on with the configuration that was applied;/m);
+    assert.match(beside.printed(), /^Uses the configuration that was applied last;/m);
     assert.doesNotMatch(beside.printed(), /tg-|#link=/);
     assert.equal(await ask(demo, key), 200);
     assert.equal(await beside.end('SIGTERM'), 0);
@@ -317,7 +314,7 @@ describe('installation', () => {
   }, async (context) => {
     const directory = installationDirectory(context);
     const demo = await start(context, directory, { args: ['--demo-traffic'] });
-    const made = Number(/^(\d+) requests of the past hour are made up/m.exec(demo.printed())?.[1]);
+    const made = Number(/^(\d+) made-up requests of the past hour were written/m.exec(demo.printed())?.[1]);
     assert.ok(made > 400, demo.printed());
     const refused = REFUSED.reduce((sum, { requests }) => sum + requests, 0);
     const cookie = await signedIn(demo.url, { link: /#link=(\S+)/.exec(demo.printed())?.[1] ?? '' });

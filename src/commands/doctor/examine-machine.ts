@@ -48,7 +48,7 @@ async function examineFront({ httpFront }: Config): Promise<readonly Finding[]> 
   try {
     const { name, missing } = await chooseFront(httpFront);
     const served = name === 'uws' ? 'uWebSockets.js' : 'node:http';
-    if (missing === null) return [ok(`requests come in by ${served} (HTTP_FRONT ${httpFront})`)];
+    if (missing === null) return [ok(`${served} reads requests (HTTP_FRONT ${httpFront})`)];
     return [note(`uWebSockets.js has no binary for this system and Node ${process.version}: node:http serves`)];
   } catch (error) {
     if (!(error instanceof FrontMissing)) throw error;

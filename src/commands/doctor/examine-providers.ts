@@ -129,7 +129,7 @@ function examineModels(
 ): Finding[] {
   if (own.length === 0) return [note(`provider "${id}" serves no model of the file`)];
   if (preset !== null && LISTS_NO_DEPLOYMENTS.has(preset)) return [];
-  if (models === null) return [note(`provider "${id}" ${reason}, so that nobody knows whether it has the models`)];
+  if (models === null) return [note(`provider "${id}" ${reason}, so its models cannot be checked`)];
   const missing = own.filter(({ providerModel }) => !isListed(providerModel, models));
   if (missing.length === 0)
     return [ok(`provider "${id}" lists ${own.length === 1 ? 'the model' : `all ${own.length} models`} of the file`)];

@@ -37,7 +37,7 @@ export interface DemoPlace {
 export async function serveKept(place: DemoPlace, { simulatedProviderPort }: FoundDemo): Promise<Applied> {
   if (place.demoTraffic)
     throw new StartFault('--demo-traffic is for the demo, and this installation has a configuration of its own');
-  place.print('Goes on with the configuration that was applied; --config FILE applies a file.');
+  place.print('Uses the configuration that was applied last; --config FILE applies another.');
   if (simulatedProviderPort !== null) await startKeptProvider(place, simulatedProviderPort);
   return NOTHING_APPLIED;
 }
@@ -105,7 +105,7 @@ async function addDemoTraffic(
   });
   print(
     requests === null
-      ? 'No traffic was made up: too little is left of the credit or the budget of the demo.'
-      : `${requests} requests of the past hour are made up; the console has them within a minute.`,
+      ? 'No requests were made up: the demo has too little credit or budget left.'
+      : `${requests} made-up requests of the past hour were written; the console shows them within a minute.`,
   );
 }

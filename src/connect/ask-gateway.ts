@@ -24,7 +24,6 @@ export interface CheckedRequest {
 }
 
 interface Answer {
-  readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly text: string;
 }
@@ -105,7 +104,7 @@ async function ask(url: string, key: string, body: Fields | null): Promise<Gatew
     const text = await reply.body.text();
     if (reply.statusCode !== 200)
       return { ok: false, reason: `${url} answers ${reply.statusCode}: ${text.slice(0, EXCERPT_CHARACTERS)}` };
-    return { ok: true, value: { status: reply.statusCode, headers: reply.headers, text } };
+    return { ok: true, value: { headers: reply.headers, text } };
   } catch (error) {
     return { ok: false, reason: `${url} cannot be asked: ${(error as Error).message}` };
   } finally {

@@ -1,6 +1,9 @@
-// Ends what a test or a run has begun, the latest first.
+// Runs the clean-up steps of a test or a run, the latest first.
 
-/** Runs every step, whatever the others do: what one leaves running would outlive the run. Throws what was thrown. */
+/**
+ * Runs every step, even if others fail, because whatever a failed clean-up leaves running would outlive the run. Then
+ * throws the error, or an AggregateError of several.
+ */
 export async function endAll(steps: readonly (() => unknown)[]): Promise<void> {
   const faults: unknown[] = [];
   for (const step of steps.toReversed()) {

@@ -2,13 +2,13 @@
 // and 9112 require of a server. The table in test/integration/http11-probe.test.ts has the answers of the fronts.
 
 /**
- * What a case wants. Where nothing else is said, a connection that is closed without an answer is as good.
+ * What a case requires. Unless something else is said, closing the connection without an answer is also accepted.
  * - `refused`: 400.
  * - `unknown`: 400 or 501.
  * - `either`: 400, or served.
  * - `last`: 400, or served as the last request of its connection.
- * - `single`: 400, or closed behind one answer. A second answer would be to a request that nobody sent.
- * - `clean`: 400, or served; what follows is read as what it is.
+ * - `single`: 400, or closed after one answer. A second answer would be to a request that nobody sent.
+ * - `clean`: 400, or served; the bytes that follow are read as the request that they are.
  * - `both`: two requests, two answers.
  */
 export type Wanted = 'refused' | 'unknown' | 'either' | 'last' | 'single' | 'clean' | 'both';

@@ -16,7 +16,7 @@ export interface OperationDescription {
   /** operationId: unique in the table. */
   readonly id: string;
   readonly summary: string;
-  /** What the summary does not say. */
+  /** What the summary leaves out. */
   readonly details?: string;
   /** The headers that the route reads or forwards, by name. */
   readonly headers?: HeaderSchemas;
@@ -30,7 +30,7 @@ export interface OperationDescription {
   readonly events?: z.ZodType;
   /** The answer may be CSV. */
   readonly isCsv?: true;
-  /** It is about uploaded files, which an installation may not have. */
+  /** The route is about uploaded files, which an installation may not have. */
   readonly isOfMedia?: true;
   /** The answer may be the bytes of a file, or a part of them. */
   readonly isBytes?: true;
@@ -44,7 +44,7 @@ export interface OperationDescription {
   readonly otherAnswers?: Readonly<Record<number, z.ZodType>>;
   /** The request may name the virtual model. */
   readonly isRouted?: true;
-  /** It is answered by the jobs process. */
+  /** The jobs process makes the answer. */
   readonly isReport?: true;
 }
 
@@ -96,7 +96,7 @@ export function operation<
       const arriving = body === null ? null : receiveJsonBody(exchange);
       const principal = await authorize();
       if ('kind' in principal) return exchange.refuse(principal);
-      if (body !== null) exchange.body.letCome();
+      if (body !== null) exchange.body.resume();
       const input = readInput(describe, exchange, principal, await arriving);
       if (input === null) return;
       const result = 'kind' in input ? input : await run(input as OperationInput<z.output<Query>, z.output<Body>>);

@@ -206,7 +206,7 @@ export class Exchange extends RequestHead implements BodyOwner, ResponseOwner {
       this.answerAtTickEnd(answer, true);
     } else if (this.body.state === 'unseen') {
       this.isAnswerChosen = true;
-      this.body.letCome();
+      this.body.resume();
       this.body.receive({ take: () => this.answerSoon(answer) });
     } else {
       this.answerSoon(answer);

@@ -122,19 +122,19 @@ export class RequestBody implements BodySink {
   }
 
   /**
-   * Until `letCome`, the rest of the body stays with the client and in the socket, as far as `pause` can achieve that.
+   * Until `resume`, the rest of the body stays with the client and in the socket, as far as `pause` can achieve that.
    */
   hold(): void {
     this.isHeld = true;
     if (this.state === 'arriving') this.pauseAtTickEnd();
   }
 
-  letCome(): void {
+  resume(): void {
     this.isHeld = false;
-    this.resume();
+    this.resumeSource();
   }
 
-  private resume(): void {
+  private resumeSource(): void {
     if (!this.isPaused || this.state === 'closed') return;
     this.isPaused = false;
     this.source.resume();
@@ -205,7 +205,7 @@ export class RequestBody implements BodySink {
     this.watch();
     this.afterDropping = then;
     this.become('dropping', timeoutMs);
-    this.resume();
+    this.resumeSource();
   }
 
   private countDropped(bytes: number, isLast: boolean): void {

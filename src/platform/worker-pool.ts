@@ -71,7 +71,7 @@ const IDLE_TIMEOUT_MS = 30_000;
 /** The number of tasks is limited too, because each has a promise, a timer and a place in the queue. */
 const TASKS_MAX = 4096;
 /** One source may use the queue's bytes divided by this, unless one task alone takes more. */
-const PART_OF_SOURCE = 4;
+const SOURCE_BYTES_DIVISOR = 4;
 /** The longest that a timer can wait: the queue needs no limit, since each task has a deadline. */
 const WAIT_MS_MAX = 2 ** 31 - 1;
 /** One encoding takes about 110 MB; a body and its text come on top. */
@@ -93,7 +93,7 @@ export class WorkerPool<Task extends string = WorkerTask> {
   private readonly seconds: Histogram<readonly ['task']>;
   private readonly threads: number;
   private readonly idleTimeoutMs: number;
-  private readonly turns: FairQueue;
+  private readonly queue: FairQueue;
   private readonly bytesOf = new Map<string, number>();
   private unnamed = 0;
   private bytes = 0;
@@ -107,7 +107,7 @@ export class WorkerPool<Task extends string = WorkerTask> {
     this.idleTimeoutMs = options.idleTimeoutMs ?? IDLE_TIMEOUT_MS;
     const underWayOfSourceMax = Math.max(1, this.threads - 1);
     const limits = { underWayMax: this.threads, underWayOfSourceMax, waitingMax: TASKS_MAX, waitMsMax: WAIT_MS_MAX };
-    this.turns = new FairQueue(limits);
+    this.queue = new FairQueue(limits);
     this.queueBytesMax = options.queueBytesMax;
     this.log = options.log;
     this.clock = options.clock ?? systemClock;
@@ -224,13 +224,13 @@ export class WorkerPool<Task extends string = WorkerTask> {
       waiting = null;
     };
     deadline.addEventListener('abort', leave, { once: true });
-    return Promise.race([this.turns.run(begin, LATE, source), late]);
+    return Promise.race([this.queue.run(begin, LATE, source), late]);
   }
 
   private isFullFor(source: string, bytes: number): boolean {
     if (this.tasks >= TASKS_MAX || this.bytes + bytes > this.queueBytesMax) return true;
     const own = this.bytesOf.get(source) ?? 0;
-    return own > 0 && own + bytes > this.queueBytesMax / PART_OF_SOURCE;
+    return own > 0 && own + bytes > this.queueBytesMax / SOURCE_BYTES_DIVISOR;
   }
 
   /**

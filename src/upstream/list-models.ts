@@ -39,7 +39,7 @@ export function listModels(provider: Provider, through: Providers): Promise<Mode
     return Promise.resolve({ models: null, clockMs: null, reason: 'has no list of its models' });
   const { promise, resolve } = Promise.withResolvers<ModelList>();
   const reading = new Reading(resolve);
-  const timer = setTimeout(() => reading.beLate(), LISTING_MS);
+  const timer = setTimeout(() => reading.onTimeout(), LISTING_MS);
   try {
     reading.call = through.call(
       withListPath(provider),
@@ -118,7 +118,7 @@ class Reading implements ReplyHandler {
     this.tell({ models: null, clockMs: this.clockMs, reason: `gave no list of its models (${detail})` });
   }
 
-  beLate(): void {
+  onTimeout(): void {
     this.call?.abort();
     const reason = `did not list its models within ${LISTING_MS / 1000} seconds`;
     this.tell({ models: null, clockMs: this.clockMs, reason });

@@ -20,7 +20,7 @@ export type VerificationResult = 'good' | 'rejected' | 'unverified' | 'unreachab
 
 export interface Verification {
   readonly result: VerificationResult;
-  /** Of the provider's reply; null: there was none. */
+  /** The status of the provider's reply; null: there was no reply. */
   readonly status: number | null;
   /**
    * In plain words, as the rest of a sentence that begins with "the provider". It quotes neither a body nor a
@@ -43,7 +43,7 @@ export function verifyProvider(
   if (ofToken !== null) return Promise.resolve(ofToken);
   const { promise, resolve } = Promise.withResolvers<Verification>();
   const answer = new Answer(provider, resolve);
-  const timer = setTimeout(() => answer.beLate(), VERIFICATION_MS);
+  const timer = setTimeout(() => answer.onTimeout(), VERIFICATION_MS);
   try {
     answer.call = through.call(
       provider,
@@ -121,7 +121,7 @@ class Answer implements ReplyHandler {
     else this.tell(unreachable(reasonOfFault(fault, error)));
   }
 
-  beLate(): void {
+  onTimeout(): void {
     this.call?.abort();
     if (this.status !== 0) this.judge();
     else this.tell(unreachable(`did not answer within ${VERIFICATION_MS / 1000} seconds`));

@@ -18,22 +18,22 @@ test('a body that is held is there as long as it is, however much of it came at 
     const { body } = exchange;
     body.hold();
     // Held again behind each piece until two have come in one tick: the second one came although it was held.
-    const letCome = (): void => {
+    const resume = (): void => {
       if (piecesOfTick > 1 && heldAt === 0) {
         heldAt = received;
-        setTimeout(() => body.letCome(), HELD_MS);
+        setTimeout(() => body.resume(), HELD_MS);
         return;
       }
       piecesOfTick = 0;
       if (heldAt === 0) body.hold();
-      body.letCome();
+      body.resume();
     };
     body.receive({
       take: (bytes, isLast) => {
         received += bytes.length;
         piecesOfTick += 1;
         if (heldAt === 0) body.hold();
-        if (piecesOfTick === 1) setTimeout(letCome, 20);
+        if (piecesOfTick === 1) setTimeout(resume, 20);
         if (isLast) exchange.answer(200, [], String(received));
       },
     });

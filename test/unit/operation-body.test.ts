@@ -32,7 +32,7 @@ function arrived(): { readonly exchange: Exchange; readonly answers: unknown[] }
     watchClient: () => undefined,
     body: {
       hold: () => undefined,
-      letCome: () => undefined,
+      resume: () => undefined,
       receive: ({ take }: { take: (bytes: Uint8Array, isLast: boolean) => void }) => take(Buffer.from(BODY), true),
     },
     refuse: (refusal: Refusal) => answers.push(refusal.kind),

@@ -62,7 +62,7 @@ async function readSlowly(exchange: Exchange, ticks: number[]): Promise<void> {
   });
   while (!isWhole) {
     await sleep(2);
-    exchange.body.letCome();
+    exchange.body.resume();
   }
   exchange.answer(200, [], '');
 }

@@ -124,8 +124,8 @@ describe('a request body', () => {
     inHand.assertIs('arriving', 'receive', 'watch', 'pause');
     inHand.body.hold();
     await endOfTick();
-    inHand.body.letCome();
-    inHand.body.letCome();
+    inHand.body.resume();
+    inHand.body.resume();
     inHand.assertIs('arriving', 'receive', 'watch', 'pause', 'resume');
     assert.equal(inHand.taken, 'begun');
   });
@@ -135,7 +135,7 @@ describe('a request body', () => {
     inHand.body.hold();
     inHand.body.receive(inHand.sink);
     inHand.come('be', false);
-    inHand.body.letCome();
+    inHand.body.resume();
     await endOfTick();
     inHand.assertIs('arriving', 'receive', 'watch');
   });
@@ -186,7 +186,7 @@ describe('a request body', () => {
     inHand.come('be', false);
     await endOfTick();
     inHand.body.close();
-    inHand.body.letCome();
+    inHand.body.resume();
     inHand.come('gun', true);
     inHand.assertIs('closed', 'receive', 'watch', 'pause', 'settled');
     assert.equal(inHand.taken, 'be');

@@ -21,7 +21,7 @@ class SendingClient {
     this.pieces = [...pieces];
     const body = {
       hold: () => (this.isHeld = true),
-      letCome: () => {
+      resume: () => {
         this.isHeld = false;
         setImmediate(() => this.send(leavesBehind));
       },

@@ -70,7 +70,7 @@ export class UploadBody {
     while (this.end === null && this.receivedBytes < LOOKED_AHEAD_BYTES_MAX) {
       const before = this.receivedBytes;
       await slices.next();
-      this.exchange.body.letCome();
+      this.exchange.body.resume();
       await socketsRead();
       if (this.receivedBytes === before) return;
     }
@@ -100,7 +100,7 @@ export class UploadBody {
       if (this.end !== null) return this.end;
       await new Promise<void>((resolve) => {
         this.wake = resolve;
-        this.exchange.body.letCome();
+        this.exchange.body.resume();
       });
     }
   }

@@ -189,7 +189,7 @@ class IncomingRequest<S extends MemoryOwner> implements BodySink, ClientWatch {
     if (pooled !== null) this.intake.buffers.giveTo(pooled, found.organizationId);
     if (pooled !== null) this.feed(pooled.buffer.subarray(0, this.bodyBytes));
     if (isWhole) this.finish();
-    else this.exchange.body.letCome();
+    else this.exchange.body.resume();
   }
 
   private finish(): void {

@@ -89,7 +89,7 @@ export class NameLookups {
     name.waiting.push(tell);
     if (name.isAskedFor) return;
     name.isAskedFor = true;
-    const timer = setTimeout(() => this.beLate(name), STALE_AFTER_WAIT_MS);
+    const timer = setTimeout(() => this.onLate(name), STALE_AFTER_WAIT_MS);
     this.queue.push({ name, timer });
     this.askNext();
   }
@@ -120,7 +120,7 @@ export class NameLookups {
     else this.tellAll(name, error, []);
   }
 
-  private beLate(name: Name): void {
+  private onLate(name: Name): void {
     name.isLate = true;
     if (this.isYoungerThan(name, STALE_MS_MAX)) this.tellAll(name, null, name.addresses);
   }

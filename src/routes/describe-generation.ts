@@ -55,14 +55,14 @@ function answerHeaders(
   isRouted: boolean,
 ): HeaderSchemas {
   const executionId = z.uuid().optional().meta({
-    description: 'The id under which the request is recorded, if its sender is known; also of one that is refused.',
+    description: 'The id under which the request is recorded, if its sender is known; a refused one has an id, too.',
   });
   const all = {
     [executionIdHeader]: executionId,
     [guardrailHeaders.action]: z
       .enum(['none', ...Object.values(DONE)])
       .optional()
-      .meta({ description: 'The strongest that guardrails did. Absent: no rule is for the request.' }),
+      .meta({ description: 'The strongest action of guardrails. Absent: no rule applies to the request.' }),
     [guardrailHeaders.count]: z.int().optional().meta({ description: 'How many findings there were.' }),
   };
   if (!isRouted) return all;

@@ -44,7 +44,7 @@ export function postDeposit(store: BillingStore): Operation {
     summary: 'Puts credit into a wallet, once for each reference; the same reference with another amount is refused.',
     body: z.strictObject({
       amount: amountField,
-      reference: labelField.meta({ description: 'What this deposit is: posted again, it changes nothing.' }),
+      reference: labelField.meta({ description: 'Names this deposit. Posting the same one again changes nothing.' }),
       organization_id: idField.optional().meta({ description: 'Left out: the active organization.' }),
       user_id: idField
         .optional()

@@ -14,9 +14,10 @@ export const walletFields = {
   balance: shownUsd.meta({ description: 'Deposited and not yet charged: `held`, `lent` and `available` together.' }),
   held: shownUsd.meta({ description: 'Held by open requests, by what gateways had recorded a moment ago.' }),
   lent: shownUsd.meta({
-    description: 'Leased by gateways for the next requests, and for charges that are not posted yet. It pays too.',
+    description:
+      'Leased by gateways for the next requests, and for charges that are not posted yet. It can be spent, too.',
   }),
-  available: shownUsd.meta({ description: 'The rest.' }),
+  available: shownUsd.meta({ description: 'The rest of the balance.' }),
 };
 
 export function showMoney({ balance, held, lent }: Pick<PayerWallet, 'balance' | 'held' | 'lent'>): {

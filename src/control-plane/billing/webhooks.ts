@@ -33,7 +33,7 @@ const shown = z
   .meta({ id: 'Webhook' });
 const shownWithSecret = shown
   .extend({ secret: z.string().nullable() })
-  .meta({ id: 'WebhookWithSecret', description: 'The secret is null when it is the one from before.' });
+  .meta({ id: 'WebhookWithSecret', description: 'The secret is null when it has not changed.' });
 
 function show(webhook: Webhook): z.output<typeof shown> {
   return {

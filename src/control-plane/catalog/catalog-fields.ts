@@ -8,7 +8,7 @@ import { requestFields } from '../../domain/configuration/schema/request-setting
 import { API_NAMES, MODEL_KIND_NAMES } from '../../domain/models/apis.ts';
 import { shownAmounts, shownTerms } from '../openapi/price-schemas.ts';
 
-const version = z.int().meta({ description: 'To be named by the next change; grows with every change.' });
+const version = z.int().meta({ description: 'Grows with every change, and the next change names it.' });
 const milliseconds = z.int().optional();
 
 export const shownPrice = z
@@ -62,7 +62,9 @@ export const shownModel = z
   })
   .meta({ id: 'CatalogModel' });
 
-const warnings = z.array(z.string()).meta({ description: 'What is allowed, and would make users trip.' });
+const warnings = z
+  .array(z.string())
+  .meta({ description: 'Settings that are allowed but would cause trouble for users.' });
 export const changedProvider = shownProvider.extend({ warnings }).meta({ id: 'ChangedCatalogProvider' });
 export const changedModel = shownModel.extend({ warnings }).meta({ id: 'ChangedCatalogModel' });
 

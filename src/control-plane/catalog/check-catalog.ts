@@ -31,12 +31,17 @@ const checkBody = z.strictObject({
   configuration: z.string().meta({ description: 'The text of the file, YAML.' }),
   variables: entriesAtMost(VARIABLES_MAX, z.record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/), z.string()))
     .optional()
-    .meta({ description: 'Of those that the file names. No environment is read; keys may be left out.' }),
-  prune: z.boolean().optional().meta({ description: 'Also what would be removed by `tollgate apply --prune`.' }),
+    .meta({ description: 'Values of variables that the file names. No environment is read; keys may be left out.' }),
+  prune: z
+    .boolean()
+    .optional()
+    .meta({ description: 'Whether to show what `tollgate apply --prune` would remove, too.' }),
 });
 
 const shownCheck = z.object({
-  mistakes: z.array(z.string()).meta({ description: 'Each with its line; nothing is compared then.' }),
+  mistakes: z
+    .array(z.string())
+    .meta({ description: 'Mistakes in the file, each with its line. If there are any, nothing is compared.' }),
   differences: z.array(
     z.object({
       kind: z.string(),

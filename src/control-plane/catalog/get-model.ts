@@ -9,7 +9,7 @@ import { decodePath } from '../decode-path.ts';
 import { mergedEntry, modelsOf, namesOf } from './list-models.ts';
 import { oncePerCatalog } from './once-per-catalog.ts';
 
-/** An id may have slashes, as they are or escaped. One that the list does not show is not found here either. */
+/** An id may have slashes, as they are or escaped. A model that the list does not show is not found here either. */
 export function getModel(
   catalog: () => Catalog,
   virtual: VirtualModel,

@@ -25,55 +25,63 @@ const PUBLIC_FAILURES = [
 const FAILURES = ['connect', 'no_reply', 'timeout', 'cut', 'rate_limited', 'server_error', 'key_refused'] as const;
 
 const status = z.enum(['ok', 'failing', 'unknown']).meta({
-  description: 'By what came last of its calls, a success or a failure. A request that is wrong in itself is neither.',
+  description: 'Whether the last call to it succeeded or failed. A call for a wrong request counts as neither.',
 });
 const common = {
   status,
   last_success_at: z.iso.datetime().nullable(),
   last_failure_at: z.iso.datetime().nullable(),
-  latency_ms: z.int().nullable().meta({ description: 'From the call to the first byte of the reply, of late.' }),
+  latency_ms: z
+    .int()
+    .nullable()
+    .meta({ description: 'A recent mean of the time from the call to the first byte of the reply.' }),
 };
 
 const commonOfToken = {
   expires_at: z.iso.datetime().nullable().meta({ description: 'null: there is no token.' }),
-  renewal: z.enum(['ok', 'failing', 'unknown']).meta({ description: 'How the last attempt to obtain one went.' }),
+  renewal: z.enum(['ok', 'failing', 'unknown']).meta({ description: 'How the last attempt to obtain a token went.' }),
 };
-const WHOSE_TOKEN = 'Of a provider that takes a token in the place of a key; null: it does not.';
+const WHOSE_TOKEN = 'The token that the provider takes in place of a key; null: it takes none.';
 
 export const publicHealth = z
   .object({
     ...common,
     last_failure: z.enum(PUBLIC_FAILURES).nullable(),
     paused_until: z.iso.datetime().nullable().meta({
-      description: 'Until then all requests pass over it, or over some of its models.',
+      description: 'Until then no request goes to the provider, or to some of its models.',
     }),
     token: z.object(commonOfToken).nullable().meta({ description: WHOSE_TOKEN }),
   })
-  .meta({ id: 'ProviderHealth', description: 'Of a few seconds ago, over all gateway processes.' });
+  .meta({ id: 'ProviderHealth', description: 'As all gateway processes together saw it a few seconds ago.' });
 
 export const wholeHealth = z
   .object({
     ...common,
     last_failure: z.enum(FAILURES).nullable(),
-    last_failure_status: z.int().nullable().meta({ description: 'Of its reply; null: there was none.' }),
+    last_failure_status: z.int().nullable().meta({ description: 'The status of the reply; null: there was no reply.' }),
     pauses: z.array(
       z.object({
-        model: z.string().nullable().meta({ description: 'By its name at the provider; null: the whole address.' }),
+        model: z
+          .string()
+          .nullable()
+          .meta({ description: 'The model’s name at the provider; null: everything at its address.' }),
         until: z.iso.datetime(),
-        for_all: z.boolean().meta({ description: 'False: for the organizations that met the trouble.' }),
+        for_all: z
+          .boolean()
+          .meta({ description: 'False: the pause holds only for the organizations that met the trouble.' }),
       }),
     ),
     token: z
       .object({
         ...commonOfToken,
         obtained_at: z.iso.datetime().nullable(),
-        failure: z.string().nullable().meta({ description: 'Why the last attempt failed; null: it did not.' }),
+        failure: z.string().nullable().meta({ description: 'Why the last attempt failed; null: it did not fail.' }),
         next_attempt_at: z.iso.datetime().nullable(),
       })
       .nullable()
       .meta({ description: WHOSE_TOKEN }),
   })
-  .meta({ id: 'CatalogProviderHealth', description: 'Of a few seconds ago, over all gateway processes.' });
+  .meta({ id: 'CatalogProviderHealth', description: 'As all gateway processes together saw it a few seconds ago.' });
 
 export function showPublicHealth(health: ProviderHealth, nowMs: number): z.output<typeof publicHealth> {
   const forAll = health.pauses.filter(({ isForAll, untilMs }) => isForAll && untilMs > nowMs);

@@ -24,7 +24,7 @@ export function listModelProviders(
   };
 }
 
-/** In the order of the catalog. Models are listed by id, without aliases. */
+/** The providers in the order of the catalog. Models are listed by id, without aliases. */
 function listProviders(catalog: Catalog): readonly { readonly id: string; readonly models: readonly string[] }[] {
   const modelsByProvider = new Map<string, Set<string>>();
   for (const model of callableModels(catalog)) {

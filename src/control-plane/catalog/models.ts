@@ -60,12 +60,12 @@ export function removeModel(store: CatalogStore): Operation {
 }
 
 const shownVersion = z.object({
-  version: z.string().meta({ description: 'What records name.' }),
+  version: z.string().meta({ description: 'The name of this price in the records of requests.' }),
   provider: z.string(),
   provider_model: z.string(),
   price: shownPrice,
   created_at: shownMoment,
-  present: z.boolean().meta({ description: 'Requests are charged by it now.' }),
+  present: z.boolean().meta({ description: 'Whether requests are charged by this price now.' }),
 });
 
 function showVersion({ version, provider, providerModel, price, createdAtMs, isPresent }: PriceVersion) {
@@ -92,9 +92,11 @@ export function putPrice(store: CatalogStore): Operation {
       provider: modelNameSchema,
       provider_model: modelNameSchema
         .optional()
-        .meta({ description: 'Where the provider serves it under several names.' }),
-      price: pricesSchema.nullable().meta({ description: 'null: the model has none there any more.' }),
-      version: basedOn.meta({ description: 'The version of the model that was read. Another present one is 409.' }),
+        .meta({ description: 'Needed where the provider serves the model under several names.' }),
+      price: pricesSchema.nullable().meta({ description: 'null: the model has no price there any more.' }),
+      version: basedOn.meta({
+        description: 'The version of the model that was read. If it is not the present one, the answer is 409.',
+      }),
     }),
     answer: answerOf(changedModel),
     run: async ({ principal, body: { model, provider, provider_model, price, version } }) => {

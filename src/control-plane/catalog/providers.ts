@@ -59,7 +59,7 @@ export const basedOnQuery = z.object({
     .int('must be a whole number')
     .min(0, 'must not be negative')
     .optional()
-    .meta({ description: 'The version that was read. Another present version is 409.' }),
+    .meta({ description: 'The version that was read. If it is not the present one, the answer is 409.' }),
 });
 
 export function removeProvider(store: CatalogStore): Operation {

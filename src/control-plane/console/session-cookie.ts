@@ -90,7 +90,7 @@ export class SessionCookie {
     return origin === this.publicOrigin || (!this.isSecure && new URL(origin).host === exchange.header('host'));
   }
 
-  /** Of two cookies of the name neither counts: one of them is not ours. */
+  /** The value of a cookie. If two cookies have the name, neither counts, because one of them is not ours. */
   private valueOf(name: string, exchange: Exchange): string | null {
     const values = exchange
       .headerValues('cookie')

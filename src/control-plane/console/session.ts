@@ -17,19 +17,19 @@ export const shownSession = z
     user: z
       .object({ id: shownId, email: z.string() })
       .nullable()
-      .meta({ description: 'null: the platform’s administrator without a person, as the holder of ADMIN_TOKEN is.' }),
+      .meta({ description: 'null: a platform administrator who is no person, such as the holder of ADMIN_TOKEN.' }),
     organization: z
       .object({ id: shownId, slug: z.string(), display_name: z.string(), role: roleField.nullable() })
       .nullable()
       .meta({
-        description: 'Where the session works. Its role is null for a platform administrator of no membership.',
+        description: 'Where the session works. Its role is null for a platform administrator who is no member.',
       }),
     permissions: z.array(z.string()),
     teams: z.array(z.object({ team_id: shownId, role: roleField })),
     platform_admin: z.boolean(),
     brand: z.string(),
     auto_model: z.string().meta({ description: 'The name under which auto routing is asked for.' }),
-    time_zone: z.string().meta({ description: 'The zone of reports that name none.' }),
+    time_zone: z.string().meta({ description: 'The time zone of reports that name none.' }),
     expires_at: shownMoment.nullable(),
   })
   .meta({ id: 'ConsoleSession' });

@@ -18,9 +18,11 @@ const onUnavailable = z
   .enum(['refuse', 'pass'])
   .meta({ description: 'What happens to requests while a changed policy cannot be loaded.' });
 const assigned = z.object({
-  policies: policyNames.meta({ description: 'Of the organization as a whole.' }),
-  teams: z.record(z.string(), policyNames).meta({ description: 'By slug; added to those of the organization.' }),
-  keys: z.record(z.string(), policyNames).meta({ description: 'By id; added to the others.' }),
+  policies: policyNames.meta({ description: 'Policies for the organization as a whole.' }),
+  teams: z
+    .record(z.string(), policyNames)
+    .meta({ description: 'Policies by the slug of a team; added to the organization’s.' }),
+  keys: z.record(z.string(), policyNames).meta({ description: 'Policies by the id of a key; added to the others.' }),
 });
 const except = z
   .object({ teams: z.array(slugSchema).max(NAMED_MAX), keys: z.array(idField).max(NAMED_MAX) })

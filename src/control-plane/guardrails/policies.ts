@@ -38,21 +38,21 @@ export const OWN_POLICIES: PolicyOwner = { suffix: '', organizationId: (input) =
 const shownVersion = z.object({ version: z.int(), created_at: shownMoment, rule_count: z.int() });
 const named = shownVersion.extend({
   name: z.string(),
-  set_by: setByField.meta({ description: 'Whose it is: only that party changes it.' }),
+  set_by: setByField.meta({ description: 'Who owns the policy: only that party changes it.' }),
 });
 const listedPolicy = named.extend({
   mode: z.enum(['enforce', 'observe']),
   floor: z.boolean().meta({ description: 'Everybody is screened by it.' }),
   rules: z
     .array(z.object({ id: z.string(), action: z.enum(ACTIONS), stage: z.enum(['input', 'output', 'both']) }))
-    .meta({ description: `The first ${LISTED_RULES_MAX}.` }),
+    .meta({ description: `The first ${LISTED_RULES_MAX} rules.` }),
 });
 const shownDetector = externalDefinition.omit({ secret: true }).partial({ url: true }).meta({
-  description: 'Without its secret; of the platform’s policies an organization is not shown the address either.',
+  description: 'Without its secret. In the platform’s policies, organizations do not see the address either.',
 });
 const shownDefinition = z
   .strictObject({ ...guardrailDefinition.shape, external: z.record(slugSchema, shownDetector).optional() })
-  .meta({ description: 'Of the platform’s policies an organization is shown no words, patterns or `allow`.' });
+  .meta({ description: 'In the platform’s policies, organizations do not see words, patterns and `allow`.' });
 const shownPolicy = named.extend({ definition: shownDefinition });
 const shownHistory = shownPolicy.extend({
   versions: z.array(shownVersion).meta({ description: 'Newest first, the present one included.' }),

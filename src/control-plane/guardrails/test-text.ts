@@ -29,7 +29,7 @@ const body = z
         (text) => Buffer.byteLength(text) <= TRIED_TEXT_BYTES_MAX,
         `must be at most ${TRIED_TEXT_BYTES_MAX} bytes`,
       ),
-    policy: slugSchema.optional().meta({ description: 'Only this one; left out: all that are in force.' }),
+    policy: slugSchema.optional().meta({ description: 'The only policy to try. Left out: all policies in force.' }),
     definition: guardrailDefinition.optional().meta({ description: 'A draft, which is not stored.' }),
     stage: z.enum(['input', 'output']).optional().meta({ description: 'Left out: input.' }),
     api: z.enum(API_NAMES).optional().meta({ description: 'Left out: chat_completions.' }),
@@ -41,8 +41,8 @@ const shownFinding = z.object({
   rule: z.string(),
   entity: z.string(),
   action: z.enum(ACTIONS),
-  start: z.int().meta({ description: 'Of the first character of the finding, counted as Unicode code points.' }),
-  end: z.int().meta({ description: 'Of the first character after it.' }),
+  start: z.int().meta({ description: 'The position of the first character of the finding, in Unicode code points.' }),
+  end: z.int().meta({ description: 'The position of the first character after the finding.' }),
 });
 const shown = z.object({
   findings: z.array(shownFinding),

@@ -37,7 +37,10 @@ const WORDS =
 const limit = z.discriminatedUnion('kind', [count, budget]).meta({ id: 'UsageLimitOrder', description: WORDS });
 const shownLimit = z
   .discriminatedUnion('kind', [count.extend({ set_by: setByField }), budget.extend({ set_by: setByField })])
-  .meta({ id: 'UsageLimit', description: `${WORDS} Limits of both who set them hold, so that the tighter one binds.` });
+  .meta({
+    id: 'UsageLimit',
+    description: `${WORDS} The platform’s and the organization’s both hold, so the tighter one binds.`,
+  });
 const shown = z.object({ limits: z.array(shownLimit) });
 
 function show({ items }: Limits): z.output<typeof shown> {

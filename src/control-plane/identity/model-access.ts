@@ -18,14 +18,15 @@ export const allowedModelsField = z
   .max(MODELS_MAX, `must be at most ${MODELS_MAX} models`)
   .nullable();
 const shownModels = z.array(z.string()).nullable();
-/** Also used for keys, which have these as fields. */
+/** Keys have these fields, too. */
 export const shownAccess = {
   allowed_models: shownModels,
   allowed_models_set_by: z.object({ platform: shownModels, organization: shownModels }),
 } as const;
-const shown = z
-  .object(shownAccess)
-  .meta({ id: 'ModelAccess', description: '`allowed_models` is what both who set lists allow; null: every model.' });
+const shown = z.object(shownAccess).meta({
+  id: 'ModelAccess',
+  description: '`allowed_models`: what the platform’s and the organization’s list both allow; null: every model.',
+});
 
 export function showAccess({
   allowedModels,

@@ -13,7 +13,7 @@ import type { InstallationStore } from './installation-store.ts';
 
 const run = z
   .object({
-    machine: z.string().meta({ description: 'Empty until a jobs process takes it.' }),
+    machine: z.string().meta({ description: 'Empty until a jobs process takes the run.' }),
     started_at: shownMoment,
     finished_at: shownMoment.nullable().meta({ description: 'null: it is running, or its process died.' }),
     error: z.string().nullable(),
@@ -142,7 +142,7 @@ export function getDrift(store: InstallationStore): Operation {
             z.object({
               what: z.string(),
               job: z.string(),
-              drift: z.number().nullable().meta({ description: 'null: it never ran to its end.' }),
+              drift: z.number().nullable().meta({ description: 'null: the job never ran to its end.' }),
               checked_at: shownMoment.nullable(),
               details: z.record(z.string(), z.unknown()).nullable(),
             }),

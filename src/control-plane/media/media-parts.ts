@@ -33,7 +33,7 @@ export interface MediaStore {
   /** null: the upload took so long that its reservation is gone. */
   finish(upload: Upload, file: ReceivedFile): Promise<KeptUpload | null>;
   find(id: string, organizationId: string): Promise<MediaObject | null>;
-  /** For whoever has its public address; null also while its organization is frozen. */
+  /** A file for anybody who has its public address; null while its organization is frozen, too. */
   findPublic(id: string): Promise<MediaObject | null>;
 }
 

@@ -61,7 +61,7 @@ export function buildOpenapiDocument(
           type: 'apiKey',
           in: 'header',
           name: 'x-api-key',
-          description: 'As clients of the Messages dialect present a key.',
+          description: 'A key in the header that clients of the Messages dialect use.',
         },
       },
     },

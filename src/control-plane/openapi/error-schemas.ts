@@ -44,7 +44,9 @@ function typesOf(
 }
 
 /** What every envelope has in addition to its error. */
-const ids = { request_id: z.uuid().meta({ description: 'The id of the request; of a generation its execution’s.' }) };
+const ids = {
+  request_id: z.uuid().meta({ description: 'The id of the request; for a generation, the id of its execution.' }),
+};
 
 /** An additional field where a guardrail blocked a generation. */
 const guardrail = z
@@ -135,7 +137,11 @@ const trafficFields = {
   result: z
     .object({
       ...limitFields,
-      resets_at: z.iso.datetime({ offset: true }).nullable().optional().meta({ description: 'Of a budget.' }),
+      resets_at: z.iso
+        .datetime({ offset: true })
+        .nullable()
+        .optional()
+        .meta({ description: 'For a budget: when it begins anew.' }),
       tokens_max: z
         .int()
         .optional()

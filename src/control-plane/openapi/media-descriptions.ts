@@ -4,14 +4,14 @@ import { z } from 'zod';
 import { FILE_FIELD } from '../media/receive-file.ts';
 import type { OperationDescription } from '../operation.ts';
 
-const id = z.uuid().meta({ description: 'It is no id of a provider’s file.' });
+const id = z.uuid().meta({ description: 'The id of the file here, not at a provider.' });
 const url = z.url().meta({ description: 'To be used as it is.' });
 const bytes = z.int().min(0);
 
 const uploaded = z
   .object({
     id,
-    mime: z.string().meta({ description: 'What the bytes show the file to be, whatever was declared.' }),
+    mime: z.string().meta({ description: 'The type that the bytes show, whatever type was declared.' }),
     bytes,
     deduped: z.boolean().meta({ description: 'The organization had these bytes already, under this id.' }),
     url,
@@ -22,7 +22,10 @@ const metadata = z.object({ id, url, content_type: z.string(), size: bytes }).me
 
 const OF_MEDIA = { query: null, body: null, status: 200, isOfMedia: true } as const;
 const RANGE_HEADERS = {
-  Range: z.string().optional().meta({ description: 'One range of bytes; of several the whole file is answered.' }),
+  Range: z
+    .string()
+    .optional()
+    .meta({ description: 'One range of bytes. For several ranges, the whole file is the answer.' }),
   'If-Range': z.string().optional(),
   'If-None-Match': z.string().optional(),
 };
@@ -31,7 +34,10 @@ const RANGE_HEADERS = {
 const BYTES_HEADERS = {
   ETag: z.string().optional(),
   'Accept-Ranges': z.literal('bytes').optional(),
-  'Content-Disposition': z.string().optional().meta({ description: 'What a browser could run is an attachment.' }),
+  'Content-Disposition': z
+    .string()
+    .optional()
+    .meta({ description: 'A file that a browser could run is an attachment.' }),
   'Content-Security-Policy': z.string().optional(),
   'Cross-Origin-Resource-Policy': z.string().optional(),
   'X-Content-Type-Options': z.literal('nosniff').optional(),
@@ -56,9 +62,10 @@ export function describeMedia(alias: boolean): OperationDescription {
     id: alias ? 'getFile' : 'getMedia',
     summary: alias ? 'Answers a file; the same as getMedia.' : 'Answers the bytes of an uploaded file.',
     headers: RANGE_HEADERS,
-    answer: z
-      .object({ url })
-      .meta({ id: 'MediaAddress', description: 'Where the installation answers with addresses.' }),
+    answer: z.object({ url }).meta({
+      id: 'MediaAddress',
+      description: 'The answer of an installation that gives addresses instead of bytes.',
+    }),
     isBytes: true,
     answerHeaders: BYTES_HEADERS,
   };
@@ -78,7 +85,7 @@ export function describeMediaMetadata(alias: boolean): OperationDescription {
 export const GET_PUBLIC_MEDIA: OperationDescription = {
   ...OF_MEDIA,
   id: 'getPublicMedia',
-  summary: 'Answers the bytes of an uploaded file to whoever has its public address.',
+  summary: 'Answers the bytes of an uploaded file to anybody who has its public address.',
   headers: RANGE_HEADERS,
   answer: null,
   isBytes: true,

@@ -11,25 +11,28 @@ const pricing = z.object({ currency: z.literal('USD'), ...shownAmounts, ...shown
 
 export const model = z
   .object({
-    id: z.string().meta({ description: 'What `model` of a request names: the model, or an alias of it.' }),
+    id: z.string().meta({ description: 'What `model` of a request names: the model’s id, or an alias.' }),
     object: z.literal('model'),
     type: z.literal('model'),
     created: z.int().meta({ description: 'Seconds since 1970.' }),
     created_at: z.iso.datetime(),
     display_name: z.string(),
     kind: z.enum(MODEL_KIND_NAMES),
-    context_length: z.int().nullable().meta({ description: 'In tokens; of the virtual model, the smallest of all.' }),
+    context_length: z
+      .int()
+      .nullable()
+      .meta({ description: 'In tokens. For the virtual model: the smallest of its models.' }),
     max_output_tokens: z.int().nullable(),
     apis: z.array(z.enum(API_NAMES)).meta({ description: 'The endpoints that serve it.' }),
-    pricing: pricing.nullable().meta({ description: 'Of all `apis` that `pricing_by_api` does not have.' }),
+    pricing: pricing.nullable().meta({ description: 'The prices for all `apis` that are not in `pricing_by_api`.' }),
     pricing_by_api: z
       .partialRecord(z.enum(API_NAMES), pricing.nullable())
       .optional()
-      .meta({ description: 'Where some of `apis` are served for other prices: those.' }),
+      .meta({ description: 'The prices of those `apis` that differ from `pricing`.' }),
     stream_usage: z.literal('request').optional().meta({
-      description: 'Usage is asked for in every Chat Completions stream, and left out where the client did not.',
+      description: 'Usage is asked for in every Chat Completions stream, and left out where the client did not ask.',
     }),
-    alias: z.string().optional().meta({ description: 'With `X-Provider-Data: true`, beside the canonical id.' }),
+    alias: z.string().optional().meta({ description: 'With `X-Provider-Data: true`: an alias of the canonical id.' }),
     owned_by: z.string(),
     provider: z.string().optional().meta({ description: 'With `X-Provider-Data: true`.' }),
   })
@@ -45,6 +48,6 @@ export const modelList = z
     first_id: z.string().nullable(),
     last_id: z.string().nullable(),
     has_more: z.literal(false),
-    models: z.array(typesafeModel).meta({ description: 'As clients of TypeSafe read it.' }),
+    models: z.array(typesafeModel).meta({ description: 'The list in the form that clients of TypeSafe read.' }),
   })
   .meta({ id: 'ModelList' });

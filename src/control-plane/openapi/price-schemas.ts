@@ -19,9 +19,9 @@ const audioAmounts = {
   output_audio: usd.optional(),
 };
 
-const factor = z.string().meta({ description: 'What all prices of tokens and images are multiplied by.' });
+const factor = z.string().meta({ description: 'A factor for all prices of tokens and images.' });
 const tiers = z.array(z.object({ ...shownAmounts, ...audioAmounts, from_input: z.int() })).meta({
-  description: 'Prices of the whole request from so many input tokens on; what a tier does not name stays.',
+  description: 'Prices of the whole request from `from_input` input tokens on; prices not named here stay.',
 });
 const variations = z.record(
   z.string(),
@@ -31,7 +31,10 @@ const variations = z.record(
 export const shownTerms = {
   tiers: tiers.optional(),
   service_tiers: variations.optional().meta({ description: 'By service tier: a factor, or the prices that differ.' }),
-  service_tier_default: z.string().optional().meta({ description: 'Of a request that names none, or `auto`.' }),
+  service_tier_default: z
+    .string()
+    .optional()
+    .meta({ description: 'The service tier of a request that names none, or `auto`.' }),
   speeds: variations.optional(),
   geos: variations.optional(),
   factor: factor.optional(),
@@ -44,9 +47,12 @@ export const shownTerms = {
         'Dollars for a call of a tool that the provider runs, and how many are held for; `unasked`: in every request.',
     }),
   request: usd.optional().meta({ description: 'Dollars for each request.' }),
-  from: z.string().optional().meta({ description: 'Since when it is valid. Of several prices the last valid counts.' }),
-  between: z.string().optional().meta({ description: 'At which hours of the day in UTC it is valid.' }),
+  from: z
+    .string()
+    .optional()
+    .meta({ description: 'Since when the price is valid. Of several valid prices the last counts.' }),
+  between: z.string().optional().meta({ description: 'The hours of the day, in UTC, at which the price is valid.' }),
   cost: z.literal('reported').optional().meta({
-    description: 'What the provider says that a reply cost is charged, at most what the prices make of its usage.',
+    description: 'The cost that the provider reports is charged, at most what the prices make of the usage.',
   }),
 };

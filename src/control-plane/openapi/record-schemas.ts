@@ -33,7 +33,7 @@ export const RECORD_SCHEMAS = {
       reported_cost_usd: z.string().optional(),
       calls: z.record(z.string(), z.int().nullable()).optional(),
     })
-    .meta({ description: 'What the cost depends on beside the counts. Absent: nothing.' }),
+    .meta({ description: 'What the cost depends on in addition to the counts. Absent: nothing.' }),
   screening: z.object({ input: screenedStage(), output: screenedStage() }).meta({
     description: 'What guardrails did at each stage. A stage without a rule, or that was not reached, is absent.',
   }),

@@ -20,12 +20,14 @@ export interface DocumentResponses {
 const REFUSAL_HEADERS: HeaderSchemas = {
   'X-Should-Retry': z.enum(['true', 'false']).meta({ description: 'Whether a client should try again by itself.' }),
   'X-Request-Id': z.uuid().meta({ description: 'The id of the request, as in the body.' }),
-  'Request-Id': z.uuid().meta({ description: 'The same, for the clients that read this one.' }),
+  'Request-Id': z.uuid().meta({ description: 'The same id, for clients that read this header.' }),
 };
 /** The header of an answer that no cache may keep. */
 const NEVER_CACHED: HeaderSchemas = { 'Cache-Control': z.literal('no-store') };
 const SOME_NUMBER = z.string().regex(/^\d+$/).optional();
-const RANGE_HEADER: HeaderSchemas = { 'Content-Range': z.string().meta({ description: 'Which part of how much.' }) };
+const RANGE_HEADER: HeaderSchemas = {
+  'Content-Range': z.string().meta({ description: 'Which part of the file this is, and the length of the whole.' }),
+};
 /** Headers that belong to a status (RFC 9110). */
 const HEADERS_OF_STATUS: Readonly<Record<number, HeaderSchemas>> = {
   401: { 'WWW-Authenticate': z.literal('Bearer') },
@@ -87,7 +89,10 @@ export class ResponseWriter {
     const part = this.headersOf({ ...answerHeaders, ...RANGE_HEADER });
     return {
       206: { description: 'The part that a Range header asks for.', ...part, content: BYTES },
-      304: { description: 'What If-None-Match names is unchanged.', ...this.headersOf(answerHeaders) },
+      304: {
+        description: 'The version that If-None-Match names is the present one.',
+        ...this.headersOf(answerHeaders),
+      },
     };
   }
 
@@ -95,7 +100,7 @@ export class ResponseWriter {
     const headers = this.headersOf(answerHeaders);
     const page = { 'text/html': { schema: { type: 'string' } } };
     return {
-      304: { description: 'What If-None-Match names is unchanged.', ...headers },
+      304: { description: 'The version that If-None-Match names is the present one.', ...headers },
       503: { description: 'The console is not built; the page says how.', ...headers, content: page },
     };
   }

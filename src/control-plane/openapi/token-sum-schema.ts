@@ -5,4 +5,4 @@ import type { TokenSum } from '../../domain/usage/token-sum.ts';
 
 export const tokenSumSchema = z
   .custom<TokenSum>()
-  .meta({ type: 'integer', minimum: 0, description: 'To the digit, also beyond 2^53, where a double would round it.' });
+  .meta({ type: 'integer', minimum: 0, description: 'Exact, even beyond 2^53, where a double would be rounded.' });

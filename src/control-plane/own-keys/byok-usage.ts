@@ -23,7 +23,7 @@ const shown = z
     requests: z.int(),
     tokens_prompt: tokenSumSchema,
     tokens_completion: tokenSumSchema,
-    rated_cost: z.string().meta({ description: 'Dollars: what the usage is rated at, which its provider charges.' }),
+    rated_cost: z.string().meta({ description: 'Dollars: what the usage is rated at. The provider charges it.' }),
     fee: z.string().meta({ description: 'Dollars: what the platform charged.' }),
     last_used_at: shownMoment.nullable(),
   })
@@ -50,7 +50,7 @@ export function getByokUsage(store: OwnKeysStore): Operation {
     id: 'getByokUsage',
     summary: 'Says what each of the organization’s own provider keys was used for; the last 30 days unless it says.',
     query: z.object({
-      start_date: day.meta({ description: 'The first day. Without it: 30 days with the last one.' }),
+      start_date: day.meta({ description: 'The first day. Without it: 30 days that end with the last one.' }),
       end_date: day.meta({ description: 'The last day. Without it: today.' }),
       ...timeZoneField,
     }),

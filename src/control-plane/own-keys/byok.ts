@@ -49,7 +49,9 @@ export function listByokTemplates(store: OwnKeysStore): Operation {
 
 const choices = {
   fallback: z.boolean().meta({ description: 'Whether the service may serve, and charge, where own keys cannot.' }),
-  classifier: z.enum(['service', 'own']).meta({ description: 'Whose key asks the classifier of auto routing.' }),
+  classifier: z
+    .enum(['service', 'own'])
+    .meta({ description: 'Whose key is used to ask the classifier of auto routing.' }),
   budgets: z
     .enum(['fee', 'all'])
     .meta({ description: 'What budgets count of requests on own keys: the fee, or all that they are rated at.' }),

@@ -30,12 +30,16 @@ export const secretField = z
 
 export const keyFields = {
   name: labelField,
-  place: z.enum(KEY_PLACES).meta({ description: 'Before the service’s own deployments, or after them.' }),
-  fallback: z.enum(KEY_FALLBACKS).meta({ description: 'Whether the service may serve, and charge, where it cannot.' }),
-  models: models.meta({ description: 'Public ids it is for; null: every model.' }),
-  teams: ids.meta({ description: 'Teams it is for; null: everybody.' }),
-  api_keys: ids.meta({ description: 'Inference keys it is for; null: all.' }),
-  users: ids.meta({ description: 'People whose keys it is for; null: everybody.' }),
+  place: z
+    .enum(KEY_PLACES)
+    .meta({ description: 'Whether it is tried before the service’s own deployments, or after them.' }),
+  fallback: z
+    .enum(KEY_FALLBACKS)
+    .meta({ description: 'Whether the service may serve, and charge, where the key cannot.' }),
+  models: models.meta({ description: 'Public ids of the models that the key is for; null: every model.' }),
+  teams: ids.meta({ description: 'Teams that the key is for; null: everybody.' }),
+  api_keys: ids.meta({ description: 'Inference keys that the key is for; null: all.' }),
+  users: ids.meta({ description: 'People whose inference keys the key is for; null: everybody.' }),
   model_map: entriesAtMost(MAP_MAX, z.record(modelNameField, modelNameField), 'models').meta({
     description: 'The provider’s own model, such as a deployment, by public id.',
   }),
@@ -46,11 +50,11 @@ export const addressFields = {
   kind: z
     .string()
     .regex(/^[a-z0-9][a-z0-9_-]{0,62}$/, 'must be one of byok-templates')
-    .meta({ description: 'A kind of byok-templates.' }),
+    .meta({ description: 'One of the kinds that byok-templates lists.' }),
   settings: entriesAtMost(MAP_MAX, z.record(z.string().regex(/^[a-z_]{1,40}$/), z.string().max(200))).meta({
-    description: 'What the kind’s template names.',
+    description: 'The settings that the template of the kind names.',
   }),
-  base_url: z.string().nullable().meta({ description: 'Of kind custom: an https:// address.' }),
+  base_url: z.string().nullable().meta({ description: 'For kind custom: an https:// address.' }),
 };
 
 export const shownKey = z
@@ -73,7 +77,7 @@ export const shownKey = z
     rotated_at: shownMoment.nullable(),
     previous_secret_until: shownMoment
       .nullable()
-      .meta({ description: 'Until when the secret before is tried where the present one is refused.' }),
+      .meta({ description: 'Until when the previous secret is tried if the present one is refused.' }),
     created_at: shownMoment,
   })
   .meta({ id: 'ProviderCredential' });

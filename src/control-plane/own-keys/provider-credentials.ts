@@ -162,7 +162,7 @@ async function verdictOf(store: OwnKeysStore, own: OwnProvider, secret: string):
 
 const changed = z.strictObject({
   ...Object.fromEntries(Object.entries(keyFields).map(([name, field]) => [name, field.optional()])),
-  enabled: z.boolean().optional().meta({ description: 'Whether it is used at all.' }),
+  enabled: z.boolean().optional().meta({ description: 'Whether the key is used at all.' }),
 }) as z.ZodType<Partial<z.output<z.ZodObject<typeof keyFields>>> & { enabled?: boolean }>;
 
 export function updateProviderCredential(store: OwnKeysStore): Operation {
@@ -248,7 +248,7 @@ const rotation = z.strictObject({
     .min(0, 'must not be negative')
     .max(OVERLAP_SECONDS_MAX, `must be at most ${OVERLAP_SECONDS_MAX}`)
     .default(0)
-    .meta({ description: 'How long the secret before is tried where the new one is refused.' }),
+    .meta({ description: 'How long the previous secret is tried if the new one is refused.' }),
 });
 
 export function rotateProviderCredential(store: OwnKeysStore): Operation {

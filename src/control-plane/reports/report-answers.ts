@@ -44,7 +44,7 @@ export const usageAnswer = z.object({
     })
     .meta({
       id: 'UsageSummary',
-      description: 'Owners: whose requests it sums up; `groups`: what `group_by` asks for.',
+      description: 'The owners say whose requests are summed up; `groups` is what `group_by` asks for.',
     }),
 });
 
@@ -87,11 +87,13 @@ export const seriesAnswer = z.object({
       buckets: z.array(moment).meta({ description: 'Starts of all hours or days of the window, first to last.' }),
       totals: z
         .object(seriesFigures)
-        .meta({ description: 'Each request once. A bucket without requests has no point.' }),
+        .meta({ description: 'Counts each request once. A bucket without requests has no point.' }),
       groups: z
         .array(z.object({ ...seriesKey, ...seriesFigures }).meta({ id: 'UsageGroupSeries' }))
         .max(SERIES_GROUPS_MAX)
-        .meta({ description: 'The first by cost. null: requests that have no such user, team, tag or status.' }),
+        .meta({
+          description: 'The groups of the highest cost. null: requests without such a user, team, tag or status.',
+        }),
       remainder: z
         .object({ groups: count, ...seriesFigures })
         .nullable()
@@ -141,7 +143,7 @@ const detailedRoute = z
     classifier: z
       .object({ model: z.string(), input_tokens: count.nullable(), cost_usd: usd.nullable(), latency_ms: z.number() })
       .optional()
-      .meta({ description: 'Of the request that asked it.' }),
+      .meta({ description: 'The call of the classifier, in the request that made it.' }),
     rejected: z
       .array(z.object({ model: z.string(), tier: z.string(), reason: z.enum(REJECTION_REASONS) }))
       .meta({ description: `Candidates that were passed over, the first ${REJECTED_LISTED_MAX}.` }),
@@ -170,7 +172,7 @@ const requestDetails = z
     response_bytes: count,
     route: detailedRoute.nullable(),
     attempts: attempts.meta({
-      description: 'Calls of providers, first to last, in milliseconds since the request came; empty: one at most.',
+      description: 'Calls to providers in their order, in milliseconds since the request came; empty: one at most.',
     }),
     guardrail: screening.nullable(),
     own_failures: failures,
@@ -181,7 +183,7 @@ export const requestAnswer = z.object({
   data: requestEntry
     .extend({
       details: requestDetails.nullable().meta({
-        description: 'null: no longer kept, as of requests refused a while ago, or not to be had at the moment.',
+        description: 'null: no longer kept, as for requests refused a while ago, or not available at the moment.',
       }),
     })
     .meta({ id: 'DetailedRequest' }),
@@ -308,5 +310,8 @@ export const guardrailAnswer = z.object({
         )
         .meta({ description: 'The most frequent first, at most 1,000. Empty model: blocked before one was chosen.' }),
     })
-    .meta({ id: 'GuardrailReport', description: 'Names and counts; no value, and nothing that was derived from one.' }),
+    .meta({
+      id: 'GuardrailReport',
+      description: 'Names and counts: no value that was found, and nothing derived from one.',
+    }),
 });

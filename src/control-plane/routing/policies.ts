@@ -21,7 +21,7 @@ import type { RoutingStore } from './routing-store.ts';
 const shownVersion = z.object({ version: z.int(), created_at: shownMoment, definition: policyDefinition });
 const shownPolicy = shownVersion.extend({
   name: z.string(),
-  organizations: z.int().meta({ description: 'How many route by it.' }),
+  organizations: z.int().meta({ description: 'How many organizations route by it.' }),
 });
 const shownHistory = shownPolicy.extend({
   versions: z.array(shownVersion).meta({ description: 'Newest first, the present one included.' }),
@@ -67,7 +67,9 @@ export function putPolicy(store: RoutingStore): Operation {
     id: 'putRoutingPolicy',
     summary: 'Makes a routing policy, or its next version where it is different.',
     body: policyDefinition.extend({
-      version: basedOn.meta({ description: 'The version that was read. Another present version is 409.' }),
+      version: basedOn.meta({
+        description: 'The version that was read. If it is not the present one, the answer is 409.',
+      }),
     }),
     answer: answerOf(shownHistory),
     run: async ({ principal, ids, body: { version = null, ...definition } }) => {

@@ -30,18 +30,18 @@ export type PreviewRoute = (params: PreviewParams) => Promise<RoutePreview | Ref
 const HEADERS_MAX = 1_000;
 
 const previewBody = z.strictObject({
-  organization_id: idField.meta({ description: 'For whose models, prices and conversations.' }),
+  organization_id: idField.meta({ description: 'The organization whose models, prices and conversations count.' }),
   api: z.enum(ROUTED_APIS),
   body: z.union([z.string(), z.looseObject({})], 'must be the request as an object, or as a string').meta({
-    description: 'The request; as a string it is read byte for byte. Whatever model it names is not looked at.',
+    description: 'The request; as a string it is read byte for byte. The model that it names is ignored.',
   }),
   headers: entriesAtMost(HEADERS_MAX, z.record(z.string(), z.string()))
     .optional()
-    .meta({ description: 'Of the request; those that name a session matter.' }),
+    .meta({ description: 'The headers of the request. Only those that name a session matter.' }),
   policy: z
     .union([slugSchema, policyDefinition], 'must be the name of a policy, or a definition')
     .optional()
-    .meta({ description: 'Its name, or a definition that is not published. Default: the policy of the organization.' }),
+    .meta({ description: 'The name of a policy, or a draft of one. Default: the policy of the organization.' }),
 });
 
 const shownPreview = z.object({
@@ -54,11 +54,11 @@ const shownPreview = z.object({
   classifier_result: z
     .string()
     .nullable()
-    .meta({ description: 'answered, or why there is no answer; null: it was not asked.' }),
+    .meta({ description: '`answered`, or why there is no answer; null: the classifier was not asked.' }),
   human_texts: z
     .array(z.string())
-    .meta({ description: 'All that the classifier is told of the conversation; the latest last.' }),
-  conversation_tokens: z.int().meta({ description: 'As candidates are measured by it; mostly an estimate.' }),
+    .meta({ description: 'All texts that the classifier gets of the conversation; the latest last.' }),
+  conversation_tokens: z.int().meta({ description: 'The length by which candidates are chosen; mostly an estimate.' }),
   candidates: z.array(z.object({ tier: z.string(), model: z.string(), rejection: z.string().nullable() })),
 });
 

@@ -38,7 +38,7 @@ export type PolicyReplay = (params: ReplayParams) => Promise<ReplayedPolicy | Re
 const replayBody = z.strictObject({
   policy: z
     .union([slugSchema, policyDefinition], 'must be the name of a policy, or a definition')
-    .meta({ description: 'Its name, or a definition that is not published.' }),
+    .meta({ description: 'The name of a policy, or a definition that is not published.' }),
   organization_id: idField.optional().meta({ description: 'Left out: the requests of all organizations.' }),
   days: z
     .int('must be a whole number')
@@ -51,7 +51,7 @@ const replayBody = z.strictObject({
 const usd = z.string().meta({ description: 'USD as a decimal string.' });
 const shownCosts = z.object({
   cost: usd,
-  baselined: z.int().meta({ description: 'How many have a baseline; the two sums below are theirs.' }),
+  baselined: z.int().meta({ description: 'How many requests have a baseline; the next two sums are over these.' }),
   baselined_cost: usd,
   baseline_cost: usd,
   savings: usd,
@@ -68,7 +68,9 @@ const shownReplay = z.object({
   moved: z.int().meta({ description: 'Of these, those that would have had another model.' }),
   unreplayed: z.array(z.object({ reason: z.string(), requests: z.int() })),
   tiers: z.array(z.object({ tier: z.string(), was: z.int(), draft: z.int() })),
-  compared: z.int().meta({ description: 'How many have a known cost both ways; the costs below are theirs.' }),
+  compared: z
+    .int()
+    .meta({ description: 'How many have a known cost under both policies; the costs below are over these.' }),
   was: shownCosts,
   draft: shownCosts.meta({ description: 'The same tokens at the present price of the draft’s model.' }),
 });

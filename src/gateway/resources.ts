@@ -69,7 +69,7 @@ const FSYNC_INTERVAL_MS = 50;
 const SPOOL_RESERVE_FILE_BYTES = 16_777_216;
 const WORKER_QUEUE_BYTES_MAX = 67_108_864;
 
-/** In the order in which they are opened. */
+/** Everything that a gateway process opens. */
 export interface Resources {
   readonly postgres: Postgres;
   readonly controlPostgres: Postgres;

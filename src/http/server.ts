@@ -121,7 +121,10 @@ export class Server {
     return this.arriving.size;
   }
 
-  /** Ends what takes too long. To be called about every second. */
+  /**
+   * Ends bodies that take too long, and begins to count opened connections anew when it is time. To be called about
+   * every second.
+   */
   tick(nowMs: number): void {
     this.connections.tick(nowMs);
     for (const body of this.arriving) body.tick(nowMs);

@@ -79,7 +79,7 @@ interface AbsentApi {
   readonly instead?: string;
 }
 
-/** What OpenAI's and Anthropic's clients can ask for, and this service does not have. */
+/** APIs that OpenAI's and Anthropic's clients can call, and that this service does not have. */
 const ABSENT_APIS: readonly AbsentApi[] = [
   {
     segments: ['completions'],

@@ -48,8 +48,8 @@ export interface BufferPoolOptions {
   /** The most bytes of free buffers to keep. */
   readonly freeBytesMax?: number;
   /**
-   * The most bytes to lend. Its last eighth is only for small bodies, and no owner may have more than is left for all
-   * others.
+   * The most bytes to lend. The last eighth of them is for small bodies only, and no owner may have more than is left
+   * for all others.
    */
   readonly lentBytesMax?: number;
 }

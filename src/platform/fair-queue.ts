@@ -10,7 +10,7 @@ interface Waiting {
 
 export interface FairQueueLimits {
   readonly underWayMax: number;
-  /** Of these, the most of one source; absent: all. */
+  /** How many of these one source may have; absent: all. */
   readonly underWayOfSourceMax?: number;
   readonly waitingMax: number;
   readonly waitMsMax: number;

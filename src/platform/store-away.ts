@@ -5,7 +5,7 @@ export class StoreAway extends Error {
   /** The database's or the system's own error code; absent: the driver gave none. */
   readonly code?: string;
 
-  /** Its message is the driver's own, for logs and for people who run a command. */
+  /** The message is the driver's own, for logs and for people who run a command. */
   constructor(cause: Error) {
     super(cause.message, { cause });
     this.name = 'StoreAway';

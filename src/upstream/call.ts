@@ -36,7 +36,7 @@ export interface CallObserver {
 
 const UNOBSERVED: CallObserver = { wordings: [], onFault: () => undefined, onKeyRefused: () => undefined };
 
-/** What a call needs of the address it goes to. */
+/** The part of an origin that a call uses. */
 export interface CallOrigin {
   /** The value of the `host` header. */
   readonly host: string;

@@ -4,7 +4,7 @@
 import { isIP } from 'node:net';
 import { isPublicAddress } from '../platform/egress/public-address.ts';
 
-/** As the environment has them; null: not set. */
+/** The proxy variables of the environment; null: not set. */
 export interface ProxySettings {
   readonly https: string | null;
   readonly http: string | null;

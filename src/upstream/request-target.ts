@@ -47,7 +47,7 @@ const TEMPLATE = /\{(model|path)\}/g;
 /** What requests to one provider have in common. */
 export class ProviderAddress {
   readonly origin: string;
-  /** What stands before an API's usual path, which begins with /v1. */
+  /** The path before an API's usual path, which begins with /v1. */
   private readonly usualPrefix: string;
   /** The APIs with a configured path, which begins at the origin here. */
   private readonly apis: Readonly<Partial<Record<TargetName, ApiSettings>>> | null;

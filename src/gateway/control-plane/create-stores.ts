@@ -1,4 +1,4 @@
-// What the control plane reads, changes and tries: storage and workers, given to it as functions.
+// Gives the control plane its storage and its workers, as functions.
 
 import type { Catalog } from '../../domain/models/catalog.ts';
 import type { Clock } from '../../platform/clock.ts';

@@ -32,7 +32,7 @@ interface OwnKeysParts {
   readonly controlPostgres: Postgres;
   readonly catalog: { readonly present: Catalog };
   readonly ownKeyVerifier: OwnKeyVerifier;
-  /** Of the data plane of this process. */
+  /** The own keys that this process's data plane holds. */
   readonly ownKeys: { readonly pauses: KeyPauses };
 }
 

@@ -10,7 +10,7 @@ export interface ClientRequest {
   getMethod(): string;
   /** The path as sent. */
   getUrl(): string;
-  /** What stands behind the question mark; undefined: there is none. */
+  /** The query string without its question mark; undefined: there is none. */
   getQuery(): string | undefined;
   /** A parameter of the path as sent, by its place among them. */
   getParameter(index: number): string | undefined;

@@ -14,7 +14,7 @@ import type { HeaderList } from '../response-headers.ts';
 import type { ClientResponse, ResponseOwner, Room } from './front.ts';
 import type { NodeConnection } from './node-connection.ts';
 
-/** As uWebSockets.js has it: how long a client may bring nothing of a body, or take nothing of an ended response. */
+/** How long a client may send nothing of a body, or take nothing of an ended response, as with uWebSockets.js. */
 const IDLE_MS = 10_000;
 const NO_BYTES = new Uint8Array(0);
 const CLOSE: HeaderList = ['connection', 'close'];

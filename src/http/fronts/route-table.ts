@@ -13,7 +13,7 @@ interface Place<Handler> {
 
 export interface FoundRoute<Handler> {
   readonly handler: Handler;
-  /** As sent, in their order. */
+  /** The parameters of the path as sent, in their order. */
   readonly parameters: readonly string[];
 }
 

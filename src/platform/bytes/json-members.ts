@@ -60,8 +60,8 @@ function isEscapedWithin(bytes: Buffer, start: number, end: number): boolean {
 }
 
 /**
- * Where the object begins of which the value at `at` is a member; the bytes before may be missing. Those that are there
- * are known to be JSON.
+ * Where the object around the value at `at` begins; the bytes before it may be missing. The bytes that are there are
+ * known to be JSON.
  */
 export function objectAround(bytes: Buffer, at: number): number {
   let depth = 0;

@@ -8,7 +8,7 @@ import { BlockList, isIP, type LookupFunction, type Socket } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { isPublicAddress } from './public-address.ts';
 
-/** What the operator opens beside the public internet (EGRESS_ALLOW). */
+/** What the operator opens in addition to the public internet (EGRESS_ALLOW). */
 export interface EgressAllowance {
   /** An address or a network; null: every public address. */
   readonly network: string | null;

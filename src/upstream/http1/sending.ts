@@ -27,7 +27,7 @@ const gatheredPool = new BufferPool({ freeBytesMax: 1_048_576 });
 
 /** A request's head and the first short pieces of its body, in one buffer. */
 export interface Gathered {
-  /** Whoever sends it releases this once nobody reads it any more. */
+  /** The sender releases this buffer once nobody reads it any more. */
   readonly pooled: PooledBuffer;
   readonly bytes: number;
   /**
@@ -58,7 +58,8 @@ export function gather(head: string, pieces: readonly Uint8Array[]): Gathered {
 
 /** Lets the connection send at the end of the next tick. */
 export function sendSoon(connection: WaitingConnection): void {
-  // In the middle of a tick, not all sockets that it found ready are read yet, so the count begins at its end.
+  // In the middle of a tick, not all sockets that were ready have been read. So the wait begins at the end of this
+  // tick.
   if (!isTickEnd()) {
     atTickEnd(() => sendSoon(connection));
     return;

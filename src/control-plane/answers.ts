@@ -33,7 +33,7 @@ export function refusalOf({ refused, field, reason }: Refused): Refusal {
     case 'conflict':
       return {
         kind: 'conflict',
-        reason: `${field === undefined ? '' : `"${snakeCase(field)}" `}${reason ?? 'it cannot be so'}`,
+        reason: `${field === undefined ? '' : `"${snakeCase(field)}" `}${reason ?? 'it conflicts with what is stored'}`,
       };
     case 'invalid':
       return { kind: 'invalid_field', field: snakeCase(field ?? 'body'), reason: `it ${reason ?? 'is not possible'}` };

@@ -40,7 +40,7 @@ export class OwnKeyVerifier {
     switch (result) {
       case 'good':
         return (await this.answersAnybody(own))
-          ? { state: 'unverified', reason: 'the provider answers anybody what would verify the key' }
+          ? { state: 'unverified', reason: 'the provider accepts any key, so its answer verifies none' }
           : { state: 'active', reason: null };
       case 'unverified':
         return { state: 'unverified', reason: `the provider ${reason}` };

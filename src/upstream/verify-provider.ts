@@ -143,17 +143,18 @@ function success(status: number, contentType: string): Verification {
 function judgeRefusal(status: number, body: Buffer, { requests }: Provider): Omit<Verification, 'status'> {
   const complaint = complaintOf(status, body, requests?.errors);
   if (status === 402 || complaint === 'billing')
-    return { result: 'good', reason: 'knows the key, and says that its account is out of credit' };
-  if (status === 429) return { result: 'good', reason: 'knows the key, and has had too many requests or no quota' };
+    return { result: 'good', reason: 'knows the key, but says that its account is out of credit' };
+  if (status === 429)
+    return { result: 'good', reason: 'knows the key, but refuses more requests now, or its quota is used up' };
   if (complaint === 'scope')
-    return { result: 'unverified', reason: 'does not allow this key what verifies it; it may be good for requests' };
+    return { result: 'unverified', reason: 'does not allow this key the call that verifies it; other calls may work' };
   if (status === 401 || complaint === 'key') return { result: 'rejected', reason: 'does not accept the key' };
   if (status === 403)
-    return { result: 'unverified', reason: 'forbids what verifies the key; it may be good for requests' };
+    return { result: 'unverified', reason: 'forbids the call that verifies the key; other calls may work' };
   if (status === 404 || status === 405)
     return { result: 'unverified', reason: `answers ${status}: base_url or the path that verifies may be wrong` };
   if (status >= 300 && status < 400)
-    return { result: 'unreachable', reason: `sends elsewhere (${status}): base_url is not that of its API` };
+    return { result: 'unreachable', reason: `redirects elsewhere (${status}): base_url is not that of its API` };
   if (status >= 500) return { result: 'unverified', reason: `cannot serve now (${status})` };
   return { result: 'unverified', reason: `answers ${status}` };
 }
@@ -166,9 +167,9 @@ const REASONS: Readonly<Record<string, string>> = {
   ENOTFOUND: 'has a name that is not known (ENOTFOUND): see base_url, and the resolver of this machine',
   EAI_AGAIN: 'has a name that cannot be looked up now (EAI_AGAIN): the resolver of this machine does not answer',
   ECONNREFUSED: 'does not listen at its address (ECONNREFUSED)',
-  ENETUNREACH: 'is in a network that this machine has no way to (ENETUNREACH): a proxy may be needed',
+  ENETUNREACH: 'is in a network that this machine cannot reach (ENETUNREACH): a proxy may be needed',
   EHOSTUNREACH: 'is on a machine that cannot be reached (EHOSTUNREACH)',
-  ETIMEDOUT: 'does not answer at its address (ETIMEDOUT): a firewall may be between, or a proxy be needed',
+  ETIMEDOUT: 'does not answer at its address (ETIMEDOUT): a firewall may be in between, or a proxy may be needed',
   CERT_HAS_EXPIRED: 'has a certificate that has expired, or the clock of this machine is wrong',
   CERT_NOT_YET_VALID: 'has a certificate that is not valid yet: the clock of this machine may be wrong',
   ERR_TLS_CERT_ALTNAME_INVALID: 'has a certificate for another name: see base_url',

@@ -161,7 +161,7 @@ describe('own provider keys', () => {
   test('a provider that answers a key that nobody has proves nothing', async () => {
     const key = await create({ kind: 'open' });
     assert.equal(key['state'], 'unverified');
-    assert.match(String(key['state_reason']), /answers anybody/);
+    assert.match(String(key['state_reason']), /accepts any key/);
     const calls = answered;
     assert.equal((await create({ kind: 'open' }))['state'], 'unverified');
     // It is asked so once a day.

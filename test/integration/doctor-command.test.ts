@@ -128,7 +128,7 @@ describe('tollgate doctor', () => {
       await onlyWrong(
         context,
         file(upstream.url),
-        /provider "one" \(.*\) sends elsewhere \(30\d\): base_url is not that/,
+        /provider "one" \(.*\) redirects elsewhere \(30\d\): base_url is not that/,
       );
     }
     script = { headers: [['content-type', 'text/html']], body: '<html>' };
@@ -269,7 +269,7 @@ describe('tollgate doctor', () => {
     await onlyWrong(
       context,
       file('http://llm.acme.test'),
-      /through the proxy .*\) sends elsewhere \(302\): base_url is not that of its API$/,
+      /through the proxy .*\) redirects elsewhere \(302\): base_url is not that of its API$/,
       { HTTP_PROXY: `http://127.0.0.1:${proxy.port}` },
     );
   });

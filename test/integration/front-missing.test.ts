@@ -43,7 +43,7 @@ describe('without uWebSockets.js', () => {
     const { exitCode, output } = await run('gateway', 'uws');
     assert.equal(exitCode, 1, output);
     assert.match(output, /cannot start: HTTP_FRONT is uws, and uWebSockets\.js has no binary for \w+ \w+ and Node v/);
-    assert.match(output, /: leave it out, or give node \(docs\/install\.md\)/);
+    assert.match(output, /: remove HTTP_FRONT, or set it to node \(docs\/install\.md\)/);
     assert.doesNotMatch(output, /\bat .*:\d+:\d+|"err"/);
   });
 

@@ -91,7 +91,7 @@ export async function signIn(parts: ConsoleParts, identify: Identify, exchange: 
 
 const NEEDS_TLS: Refusal = {
   kind: 'conflict',
-  reason: 'the console is signed in to over https, or over http on this machine alone: see PUBLIC_URL',
+  reason: 'you can sign in over https only, or over http on the gateway’s own machine: see PUBLIC_URL',
 };
 
 async function byToken(

@@ -18,7 +18,7 @@ export function createEgressGuard({ egressAllow }: Pick<Config, 'egressAllow'>, 
       // Nearly every site translates no addresses.
       if (error !== null || addresses.length === 0) return;
       guard.learnTranslation(addresses);
-      log.info({ addresses }, 'this site reaches IPv4 through a prefix of IPv6, which customers cannot name');
+      log.info({ addresses }, 'this site reaches IPv4 through a prefix of IPv6, which is closed to customers');
     });
   learn();
   setInterval(learn, LEARN_AGAIN_MS).unref();

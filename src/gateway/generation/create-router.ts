@@ -39,7 +39,10 @@ export function createRouter(
   const metrics = new RoutingMetrics(registry);
   const onStoreFault = (fault: unknown): void => {
     metrics.storeFault();
-    log.warn({ err: fault }, 'the routes of turns could not be asked for: this process routes by what it remembers');
+    log.warn(
+      { err: fault },
+      'Postgres could not be asked for the routes of turns: this process routes by what it remembers',
+    );
   };
   const parts: RouterParts = {
     virtualModel: virtualModelOf(brand).id,

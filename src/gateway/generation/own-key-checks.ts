@@ -60,7 +60,7 @@ export class OwnKeyChecks {
   spent(key: OwnKeyUse, restsMs: number): void {
     const { postgres, log } = this.parts;
     coolOwnKeyDown(postgres, ACTOR, key, restsMs).catch((fault: unknown) =>
-      log.warn({ err: fault, credential_id: key.keyId }, 'the rest of a key could not be stored'),
+      log.warn({ err: fault, credential_id: key.keyId }, 'the pause of a key could not be stored'),
     );
   }
 
@@ -113,6 +113,9 @@ export class OwnKeyChecks {
     await recordVerdict(postgres, ACTOR, reference, { verdict, generation: opened.generation });
     const { state: before } = opened.key;
     if (verdict.state === before) return;
-    log.info({ credential_id: reference.keyId, before, after: verdict.state }, 'an own provider key has another state');
+    log.info(
+      { credential_id: reference.keyId, before, after: verdict.state },
+      'the state of an own provider key has changed',
+    );
   }
 }

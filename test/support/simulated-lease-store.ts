@@ -95,6 +95,8 @@ export class SimulatedLeaseStore {
   readonly calls = { take: 0, giveBack: 0, recover: 0, revoke: 0, probe: 0 };
   /** The least time that the server needs for a return, as when commits of others are slow. */
   giveBackMs = 0;
+  /** The least time that answers other than to a return take on their way, as on a busy machine. */
+  answerMs = 0;
   /**
    * The least time that the server needs to notify all processes of a revocation, as when commits of others are slow.
    */
@@ -194,7 +196,7 @@ export class SimulatedLeaseStore {
     if (effect !== 'now') throw new Error('connection lost before the call');
     const result = act();
     this.answered[name] += 1;
-    await this.time.wait(this.random() * 4);
+    await this.time.wait((name === 'giveBack' ? 0 : this.answerMs) + this.random() * 4);
     if (isLost) throw new Error('connection lost after the call');
     return result;
   }

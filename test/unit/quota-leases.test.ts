@@ -342,11 +342,19 @@ describe('leases', () => {
       assert.equal(request.reason, reason);
     });
 
-  for (const giveBackMs of [5, 60, 200, 350])
-    test(`what another process has just released is not refused as short where a return takes ${giveBackMs} ms`, async () => {
+  for (const [giveBackMs, answerMs] of [
+    [5, 0],
+    [60, 0],
+    [200, 0],
+    [350, 0],
+    [350, 130],
+    [350, 390],
+    [350, 900],
+  ] as const)
+    test(`what another process has just released is not refused as short where a return takes ${giveBackMs} ms, an answer ${answerMs}`, async () => {
       const { store, wallet, process } = await walletElsewhere('idle');
       const other = store.processes[1] as QuotaLeases;
-      store.giveBackMs = giveBackMs;
+      Object.assign(store, { giveBackMs, answerMs });
       // Each needs all there is, so that each has to come back from where the one before was.
       for (let turn = 0; turn < 40; turn += 1) {
         const who = turn % 2 === 0 ? process : other;
@@ -366,6 +374,15 @@ describe('leases', () => {
     await store.time.run(3_000);
     assert.equal(request.reason, null);
   });
+
+  for (const answerMs of [300, 1_200])
+    test(`what nobody has is refused after one revocation where each answer takes ${answerMs} ms`, async () => {
+      const { store, wallet, process } = await walletElsewhere('held');
+      store.answerMs = answerMs;
+      const request = new Request(store, process, [need(wallet, 500n)]);
+      await store.time.run(8_000);
+      assert.deepEqual([request.reason, store.calls.revoke], ['short', 1]);
+    });
 
   test('what nobody has is refused after one revocation, however long that took', async () => {
     const { store, wallet, process } = await walletElsewhere('held');

@@ -219,19 +219,25 @@ export class LeaseCalls {
     this.refuseWaiters(lease, answered, { reason: 'short', total });
     // No request is left to wait for, or only later ones that need more than the total, too.
     if (lease.waiters.every(({ need }) => need > total)) return;
-    const found = await this.revokeElsewhere(lease);
+    const found = await this.revokeElsewhere(lease, answered.sentAtMs);
     if (found === 'perhaps more' || isOutdated(lease, answered)) return;
     this.refuseWaiters(lease, answered, { reason: found === 'unsent' ? 'unavailable' : 'short', total: null });
   }
 
   /**
    * Asks the other processes to return what they have available. `perhaps more`: another lease request may bring it.
-   * `unsent`: the others could not be asked in time, so nobody knows what they have.
+   * `unsent`: the others could not be asked in time, so nobody knows what they have. `askedMs`: when the store was
+   * asked, which has answered that it has too little.
    */
-  private async revokeElsewhere(lease: QuotaLease): Promise<'perhaps more' | 'nothing more' | 'unsent'> {
+  private async revokeElsewhere(
+    lease: QuotaLease,
+    askedMs: number,
+  ): Promise<'perhaps more' | 'nothing more' | 'unsent'> {
     const nowMs = this.time.monotonicMs();
     lease.refusals.noteLeasedElsewhere(nowMs);
-    if (nowMs - lease.shortAtMs >= REVOCATION_INTERVAL_MS) {
+    const cameAtMs = firstCameAtMs(lease.waiters);
+    // Requests that came before the last revocation need no further one, however long the store takes to answer them.
+    if (nowMs - lease.shortAtMs >= REVOCATION_INTERVAL_MS && cameAtMs > lease.shortAtMs) {
       const { beganAtMs, sent } = lease.revocation ?? this.revoke(lease, nowMs);
       // The revocation may take as long as any other call.
       const leftMs = beganAtMs + CALL_DEADLINE_MS - nowMs;
@@ -245,16 +251,16 @@ export class LeaseCalls {
     // After so many refusals in a row requests no longer wait for other processes. One request a second still asks the
     // store, and finds what has been returned.
     if (lease.refusals.inRow >= REFUSALS_WAITED) return 'nothing more';
-    const askedMs = this.time.monotonicMs();
-    const elapsedMs = askedMs - lease.shortAtMs;
     // The window of the last revocation is over. Processes still return what they release at once, and such a return
     // may be on its way, so it has as long to arrive. One more look is enough after a recent refusal, and for a rate,
-    // which has room with the next second anyway.
+    // which has room with the next second anyway. Otherwise what the store has answered is no newer than the question:
+    // on a slow machine returns arrive while the answer is on its way.
     const isOneLook = lease.isRate || lease.refusals.inRow > 0;
-    const isLongAgo = elapsedMs >= REVOCATION_WINDOW_MS;
-    const waitedMs = askedMs - firstCameAtMs(lease.waiters);
-    if (isLongAgo && waitedMs >= (isOneLook ? REVOCATION_POLL_MS : REVOCATION_WINDOW_MS)) return 'nothing more';
-    await this.time.wait(Math.max(REVOCATION_POLL_MS, isLongAgo ? waitedMs : elapsedMs));
+    const seenMs = isOneLook ? this.time.monotonicMs() : askedMs;
+    const isLongAgo = seenMs - lease.shortAtMs >= REVOCATION_WINDOW_MS;
+    const sinceMs = isLongAgo ? cameAtMs : lease.shortAtMs;
+    if (isLongAgo && seenMs - sinceMs >= (isOneLook ? REVOCATION_POLL_MS : REVOCATION_WINDOW_MS)) return 'nothing more';
+    await this.time.wait(Math.max(REVOCATION_POLL_MS, this.time.monotonicMs() - sinceMs));
     return 'perhaps more';
   }
 

@@ -138,7 +138,7 @@ describe('a load', () => {
     const result = await load(planFor(target.url, { concurrency: 4, seconds: 0.2 }));
     assert.equal(result.measurements.good, 4);
     assert.equal(result.goodInTime, 0);
-    assert.match(renderLoadText(result), /^4 requests in 0\.\d s: 4 good replies \(0\.0 a second in it\)/);
+    assert.match(renderLoadText(result), /^4 requests in \d+\.\d s: 4 good replies \(0\.0 a second in it\)/);
     assert.equal(loadFigures(result)['good_per_second'], 0);
   });
 

@@ -9,7 +9,7 @@ import { type HttpAnswer, httpCall } from '../support/http-call.ts';
 import { HTTP_FRONT } from '../support/http-front-name.ts';
 import { type LedgerView, openLedgerView } from '../support/ledger-view.ts';
 import { providersConfiguration } from '../support/provider-configuration.ts';
-import { exchangeRaw } from '../support/raw-connection.ts';
+import { RawClient } from '../support/raw-client.ts';
 import { KEYS } from '../support/test-configuration.ts';
 import { waitFor } from '../support/waiting.ts';
 
@@ -179,15 +179,15 @@ describe('a key of the service that a provider refuses', () => {
     assert.ok(!tollgate.output().includes(CANARY) && !tollgate.output().includes('sk-first'));
   });
 
-  const sendRaw = (value: Buffer): Promise<{ received: string }> => {
+  const sendRaw = async (value: Buffer): Promise<{ received: string }> => {
     const body = '{"model":"test/good","messages":[]}'.replace('good', 'kept');
     const head = `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${KEYS.acme}\r\nuser-agent: `;
     const rest = `\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
-    return exchangeRaw(
-      Number(new URL(tollgate.url).port),
-      Buffer.concat([Buffer.from(head), value, Buffer.from(rest)]),
-      { kind: 'whole' },
-    );
+    const client = await RawClient.open(Number(new URL(tollgate.url).port));
+    await client.write(Buffer.concat([Buffer.from(head), value, Buffer.from(rest)]));
+    const { received } = await client.until('an answer', (open) => open.isClosed || open.received.endsWith('}'));
+    client.leave();
+    return { received };
   };
 
   test('a header of any UTF-8 reaches the provider as the bytes it came in', async () => {

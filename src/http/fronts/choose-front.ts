@@ -23,12 +23,8 @@ export class FrontMissing extends Error {
 
   constructor(cause: unknown) {
     const here = `${process.platform} ${process.arch} and Node ${process.version}`;
-    super(
-      `HTTP_FRONT is uws, and uWebSockets.js has no binary for ${here}: remove HTTP_FRONT, or set it to node (docs/install.md)`,
-      {
-        cause,
-      },
-    );
+    const remedy = 'remove HTTP_FRONT, or set it to node (docs/install.md)';
+    super(`HTTP_FRONT is uws, and uWebSockets.js has no binary for ${here}: ${remedy}`, { cause });
   }
 }
 

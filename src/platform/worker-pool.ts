@@ -29,6 +29,12 @@ export type WorkerTask =
   | 'try-policies'
   | 'validate-questions';
 
+/**
+ * The deadline of the work passes in so many slices. While the process stands still, its threads do, too: a slice then
+ * counts once, however late its timer is, and a result that has arrived meanwhile is read before the next one.
+ */
+const WORK_SLICES = 5;
+
 export type WorkerResult<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly reason: WorkerFailure };
@@ -146,7 +152,11 @@ export class WorkerPool<Task extends string = WorkerTask> {
     onceBegun(options, (workMs) => {
       if (isOver) return;
       clearTimeout(timer);
-      timer = setTimeout(() => deadline.abort(), workMs);
+      let slices = 0;
+      timer = setInterval(() => {
+        slices += 1;
+        if (slices === WORK_SLICES) deadline.abort();
+      }, workMs / WORK_SLICES);
     });
     try {
       const run = (): Promise<WorkerResult<T>> => this.runInThread<T>(task, input, options, deadline.signal);

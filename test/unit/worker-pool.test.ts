@@ -7,12 +7,13 @@ import { begunFlag } from '../../src/platform/begun-flag.ts';
 import { createLog } from '../../src/platform/log.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
 import { WorkerPool } from '../../src/platform/worker-pool.ts';
+import { pause } from '../support/waiting.ts';
 
 const directory = new URL('../support/worker-tasks/', import.meta.url);
 const GENEROUS = { bytes: 1, deadlineMs: 60_000 };
 const SOON = { bytes: 1, deadlineMs: 300 };
 
-type TestTask = 'echo' | 'spin' | 'fail';
+type TestTask = 'echo' | 'spin' | 'fail' | 'take';
 
 function startPool(
   context: TestContext,
@@ -88,6 +89,16 @@ describe('WorkerPool', () => {
       ok: true,
       value: 'no word of it',
     });
+  });
+
+  test('does not count as time to work that this process stood still', async (context) => {
+    const { pool } = startPool(context);
+    const begun = begunFlag();
+    const work = { begun, deadlineMs: 100 };
+    const taking = pool.run('take', { begun, ms: 60 }, { ...GENEROUS, work });
+    while (begun[0] !== 1) await pause(1);
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 150);
+    assert.equal((await taking).ok, true);
   });
 
   test('turns away what does not fit its bytes, and takes more when they are free', async (context) => {

@@ -53,7 +53,7 @@ export class Histogram {
     return 0;
   }
 
-  /** Returns encoding version 2, deflated and in base64, as a line of a histogram log contains it. */
+  /** Returns encoding version 2, deflated: the bytes that a line of a histogram log contains in base64. */
   encode(): Buffer {
     const payload = this.encodeCounts();
     const head = Buffer.alloc(HEADER_BYTES);

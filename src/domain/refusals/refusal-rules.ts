@@ -271,7 +271,7 @@ export const REFUSAL_RULES: RefusalRules<RefusalKind> = {
     family: 'service',
     retryable: true,
     retryAfterMs: 2 * SECOND_MS,
-    summary: 'The data that this request needs is being changed by another request at the moment; nothing was done.',
+    summary: 'The data that this request needs is being changed at the moment; nothing was done.',
     advice: RETRY_LATER,
   },
   store_unavailable: {

@@ -1,5 +1,6 @@
-// `node benchmarks/capacity.ts`: what a request leaves behind and asks of the databases, in bytes and transactions, for
-// the capacity model (docs/capacity.md). Sizes and counts, which a busy machine does not change; no times.
+// `node benchmarks/capacity.ts`: how many bytes a request leaves behind, and how many database transactions it causes,
+// for the capacity model (docs/capacity.md). It measures sizes and counts, which a busy machine does not change, and no
+// times.
 
 import assert from 'node:assert/strict';
 import { globSync, readFileSync, statSync } from 'node:fs';
@@ -68,7 +69,7 @@ try {
   await provider.stop();
 }
 
-/** In even steps, and until the last one is a fact. */
+/** Sends requests at an even pace, and waits until the last one is a fact. */
 async function send(count: number): Promise<void> {
   const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' };
   const content = 'word '.repeat(190);

@@ -1,6 +1,6 @@
-// `node benchmarks/compare.ts <directory of another checkout>`: the product of this checkout beside that one's, in many
-// short interleaved windows. What a change to the warm path is worth: the median of the pairs' ratios, this ÷ that,
-// with how far the middle half of them lies apart.
+// `node benchmarks/compare.ts <directory of another checkout>`: runs the product of this checkout and of the other one
+// in many short interleaved windows. It prints what a change to the warm path is worth: the median of the pairs' ratios
+// (this checkout ÷ the other) and the range of their middle half.
 
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -15,15 +15,15 @@ interface Load {
   readonly reply: StubReply;
   readonly body: string;
   readonly connections: number;
-  /** Between an answer and the client's next request. */
+  /** How long a client rests between an answer and its next request. */
   readonly thinkMs?: number;
   /** The provider speaks TLS; its latency is 5 ms. */
   readonly isTls?: true;
-  /** What CPU is divided by. */
+  /** How many units of work a sample has: CPU is divided by this. */
   readonly unitsOf: (sample: Sample) => number;
 }
 
-/** As P15 (measures/tls-provider.ts). */
+/** The TLS provider, as in P15 (measures/tls-provider.ts). */
 const TLS = {
   reply: 'json/1024/5',
   connections: 64,
@@ -54,7 +54,8 @@ const { values: flags, positionals } = parseArgs({
 const [other] = positionals;
 const load = LOADS[flags.load];
 /**
- * What both are driven with first: how much V8 lets pass before it collects the whole heap depends on what went before.
+ * The load that both checkouts run first: how much V8 allocates before it collects the whole heap depends on what ran
+ * before.
  */
 const before = LOADS[flags.after];
 if (other === undefined || load === undefined || before === undefined) {

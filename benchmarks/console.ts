@@ -23,7 +23,7 @@ const SCREENS =
   'overview requests usage routing connect playground keys people limits provider-keys guardrails media webhook ' +
   'audit live organizations catalog policies platform-guardrails operation policies?policy=default ' +
   'guardrails?policy=%2B platform-guardrails?policy=%2B';
-/** With something in it to see. */
+/** A listing that has rows to show. */
 const PANEL = 'requests?routed=true';
 const { values } = parseArgs({ options: { pictures: { type: 'string' } } });
 
@@ -90,7 +90,7 @@ async function signedIn(
     await page.goto(demo.link);
     await page.locator('#main h1').waitFor();
     cookies = await context.cookies();
-    // The hour is shipped by jobs.
+    // Jobs has to ship the hour first.
     await waitFor(
       'the hour to be in the reports',
       async () => {
@@ -110,7 +110,10 @@ async function open(page: Page, screen: string): Promise<void> {
   await untilLoadedMs(page);
 }
 
-/** Since the navigation, in the page's own time. Its policy lets nothing be evaluated but by the debugger. */
+/**
+ * Milliseconds from the navigation to the load event, on the page's own clock. The page's policy lets only the debugger
+ * evaluate code.
+ */
 function untilLoadedMs(page: Page): Promise<number> {
   return page.evaluate(`new Promise((resolve) => {
     const look = () => {
@@ -139,13 +142,16 @@ async function firstPaintMs(page: Page): Promise<number> {
   return page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime");
 }
 
-/** From the navigation until nothing is loading. */
+/** Milliseconds from the navigation until nothing is loading. */
 async function dataMs(page: Page, screen: string): Promise<number> {
   await page.goto(new URL(`/console/${screen}`, demo.link).href, { waitUntil: 'commit' });
   return untilLoadedMs(page);
 }
 
-/** Opens a screen with an answer that is larger than the demo's. Only the page itself may ask with its session. */
+/**
+ * Opens a screen with an answer that is larger than the demo's. The answer is changed on its way, since only the page
+ * itself can use its session.
+ */
 async function openWith<T>(page: Page, screen: string, path: RegExp, change: (answer: T) => unknown): Promise<void> {
   const answered = page.waitForResponse((response) => path.test(response.url()));
   await open(page, screen);
@@ -157,13 +163,13 @@ async function openWith<T>(page: Page, screen: string, path: RegExp, change: (an
 
 interface Frames {
   readonly rows: number[];
-  /** What this machine's Chromium comes to without work. */
+  /** Frames a second of this machine's Chromium without work. */
   readonly still: number[];
-  /** What the gateways, jobs and the embedded databases took beside the browser. */
+  /** CPU that the gateways, jobs and the embedded databases took beside the browser. */
   readonly productMs: number[];
 }
 
-/** A listing as the server would answer it, if its pages were that long. */
+/** Shows a listing of 10,000 rows in one page, as if the server's pages were that long. */
 async function framesOfRows(page: Page): Promise<Frames> {
   await openWith<{ data: object[] }>(page, 'requests', /usage\/requests\?.*limit=50/, ({ data }) => ({
     data: Array.from({ length: ROWS }, (_, index) => ({ ...data[index % data.length], id: `row-${index}` })),
@@ -180,7 +186,7 @@ async function framesOfRows(page: Page): Promise<Frames> {
   return { rows, still: await repeat(() => framesOfSecond(page, 0)), productMs };
 }
 
-/** By most of a window a frame. */
+/** Scrolls by this many pixels in each frame for a second; returns frames a second. */
 function framesOfSecond(page: Page, scrolledPx: number): Promise<number> {
   return page.evaluate(`new Promise((resolve) => {
     const startMs = performance.now();
@@ -196,7 +202,7 @@ function framesOfSecond(page: Page, scrolledPx: number): Promise<number> {
   })`);
 }
 
-/** From the click that draws the chart until the frame that shows it. */
+/** Milliseconds from the click that draws the chart to the frame that shows it. */
 async function drawingMs(page: Page): Promise<number[]> {
   const startMs = Date.UTC(2026, 7, 1);
   const hours = Array.from({ length: DAYS * 24 }, (_, hour) => new Date(startMs + hour * HOUR_MS).toISOString());
@@ -210,7 +216,7 @@ async function drawingMs(page: Page): Promise<number[]> {
       baseline_spend_usd: '1.5',
     })),
   );
-  // The screen asks for the window before, too, which is empty here.
+  // The screen also asks for the previous window, which is empty here.
   const today = new Date().toISOString().slice(0, 10);
   const ofWindow = new RegExp(`analytics/routing\\?.*end_date=${today}`);
   await openWith<object>(page, 'routing', ofWindow, (report) => ({
@@ -254,7 +260,10 @@ async function takePictures(into: string): Promise<void> {
   }
 }
 
-/** In a window as high as the page, in which what keeps to the window's edges reaches them. */
+/**
+ * Takes a picture in a window as high as the page, so that elements fixed to the window's edges are at the page's
+ * edges.
+ */
 async function takePicture(page: Page, path: string): Promise<void> {
   const { width = 0, height: usualHeight = 0 } = page.viewportSize() ?? {};
   const height = Number(await page.evaluate('document.documentElement.scrollHeight'));

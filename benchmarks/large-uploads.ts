@@ -1,6 +1,6 @@
-// What large uploads that come faster than they are kept take of a gateway: its memory, and how long its event loop was
-// held up. `node benchmarks/large-uploads.ts [--megabytes 1000] [--at-once 1] [--rounds 4]`: a whole installation, and
-// clients over loopback that write all they have at once, the fastest there are.
+// Measures what large uploads that arrive faster than they can be stored cost a gateway: its memory, and how long they
+// block its event loop. `node benchmarks/large-uploads.ts [--megabytes 1000] [--at-once 1] [--rounds 4]`: a whole
+// installation, and clients over loopback that write everything at once, the fastest possible ones.
 
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -22,10 +22,10 @@ const atOnce = Number(values['at-once']);
 const rounds = Number(values.rounds);
 const KEY = `tg-bench-large-${'k'.repeat(24)}`;
 const BOUNDARY = 'benchmark-boundary';
-/** No two files begin alike, so that none is known already. */
+/** Files differ in their first bytes, so that the organization has none of them already. */
 const UUID_BYTES = 36;
 const LOOK_MS = 10;
-/** Until what a round took has gone back. */
+/** How long a round rests, until its memory is released. */
 const REST_MS = 3_000;
 
 pinToCore(process.pid, LOAD_CORE);
@@ -65,7 +65,7 @@ try {
   await product.stop();
 }
 
-/** The statuses of the answers; `cut` for a connection that ended without one. */
+/** Returns the statuses of the answers; `cut` for a connection that ended without an answer. */
 function uploadAll(port: number, bytes: number, count: number): Promise<readonly string[]> {
   return Promise.all(Array.from({ length: count }, () => upload(port, bytes)));
 }

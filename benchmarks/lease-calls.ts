@@ -1,6 +1,6 @@
-// What leases cost in database calls when a thousand gateway processes share one wallet or one limit: the real leases
-// over the database as it is modelled for the simulation (test/simulation), under skewed load and in virtual time.
-// `node benchmarks/lease-calls.ts [--gateways 1000] [--seed 1]`.
+// Counts what leases cost in database calls when a thousand gateway processes share one wallet or one limit: the real
+// leases over the simulation's model of the database (test/simulation), under skewed load and in virtual time. `node
+// benchmarks/lease-calls.ts [--gateways 1000] [--seed 1]`.
 
 import { parseArgs } from 'node:util';
 import { isRate, type LeaseAnswer, type LeaseRequest, type Quota, type QuotaKind } from '../src/domain/quotas/lease.ts';
@@ -13,9 +13,9 @@ import { World } from '../test/simulation/virtual-world.ts';
 interface Experiment {
   readonly name: string;
   readonly kind: QuotaKind;
-  /** Money, requests or tokens a minute, or places. */
+  /** What all gateways share: money, requests or tokens a minute, or places for open requests. */
   readonly size: bigint;
-  /** Of one request. */
+  /** What one request needs of it. */
   readonly need: bigint;
   /** Requests a second, of all gateways together. */
   readonly rate: number;
@@ -26,34 +26,37 @@ interface Result {
   readonly requests: number;
   readonly admitted: number;
   /**
-   * Refused although what was free, wherever it lay, covered it and all that waited with it, both when it came and when
-   * it was refused.
+   * Requests that were refused although the free amount, wherever it lay, covered them and all requests that waited
+   * with them, both when they came and when they were refused.
    */
   readonly wronglyRefused: number;
-  /** Of them, those for which it had been so for longer than REMEMBERED_MS. */
+  /** Those of the wrongly refused requests that the free amount had covered for longer than REMEMBERED_MS. */
   readonly longWronglyRefused: number;
   /** Lease requests that were granted nothing. */
   readonly inVain: number;
   readonly calls: { readonly take: number; readonly giveBack: number; readonly revoke: number };
   readonly callsInBusiestSecond: number;
-  /** Of what could be used; null where the load wants less. */
+  /** The share of the usable amount that was used; null if the load wants less than there is. */
   readonly reached: number | null;
-  /** More was used or open than there is. */
+  /** True: more was used or open than there is. */
   readonly isOverspent: boolean;
 }
 
 const PER_MINUTE_SECONDS = 60;
-/** A call takes so long each way. */
+/** How long a call takes each way. */
 const TRANSIT_MS = [0.3, 1.5] as const;
-/** From the end of a request until its charge is posted. */
+/** How long after a request's end its charge is posted. */
 const POSTED_AFTER_MS = 150;
-/** What a request costs, of what is held for it. */
+/** The part of its hold that a request costs. */
 const USED_PART = [0.1, 0.5] as const;
 const DURATION_MS_MEAN = 1_000;
 /** The share of the i-th busiest gateway is 1/i. */
 const ZIPF = 1;
 const KEY = 'shared';
-/** A refusal may refer to a moment ago (docs/money-and-limits.md): what was free for longer is told apart. */
+/**
+ * A refusal may be based on a state this old (docs/money-and-limits.md). An amount that was free for longer is counted
+ * separately.
+ */
 const REMEMBERED_MS = 250;
 
 class Model {
@@ -169,7 +172,7 @@ class Model {
   }
 }
 
-/** Load on a model, and what it was answered. */
+/** One load on the model of the database, and the answers to it. */
 class Run {
   private readonly model: Model;
   private readonly experiment: Experiment;
@@ -178,15 +181,15 @@ class Run {
   private admitted = 0;
   private wronglyRefused = 0;
   private longWronglyRefused = 0;
-  /** When one more would last have been too much. */
+  /** The last time at which one more request would have been too much. */
   private fullMs = 0;
   private isOverspent = false;
-  /** Held now, spent so far; of rates: when what was admitted, oldest first. */
+  /** The amount held now and spent so far; for rates, the times at which requests were admitted, oldest first. */
   private held = 0n;
   private spent = 0n;
   private waiting = 0;
   private readonly admittedMs: number[] = [];
-  /** Of rates: what was admitted, by the last second for which it was granted. */
+  /** For rates: admitted requests by the last second for which they were granted. */
   private readonly admittedBySecond = new Map<number, bigint>();
   private openMs = 0;
   private sinceMs = 0;
@@ -273,7 +276,7 @@ class Run {
     if (!this.canBeServed(this.waiting + more)) this.fullMs = this.model.world.nowMs;
   }
 
-  /** By what is used in truth, which no database knows. */
+  /** Whether these requests can be served by the true use, which no database knows. */
   private canBeServed(requests: number): boolean {
     const { kind, size, need } = this.experiment;
     const needed = need * BigInt(requests);
@@ -281,7 +284,7 @@ class Run {
     return this.spent + this.held + needed <= size;
   }
 
-  /** Counts up to 60 seconds after the second until which it was granted. */
+  /** What counts in the window of a rate: a request counts for 60 seconds after the last second of its grant. */
   private countedOfRate(): bigint {
     const oldest = Math.floor(this.model.world.wallMs() / 1_000) - PER_MINUTE_SECONDS;
     let counted = 0n;
@@ -337,7 +340,7 @@ class Run {
     const { kind, size, need, rate, seconds } = this.experiment;
     if (kind === 'credit' || kind === 'budget') {
       const wanted = rate * seconds * Number(need) * ((USED_PART[0] + USED_PART[1]) / 2);
-      // The last request must fit: less than one is left over.
+      // The last request must fit: up to one request's need stays unused.
       return wanted < Number(size) || size === 0n ? null : Number(this.spent + this.held + need) / Number(size);
     }
     if (kind === 'concurrent_requests') return this.openMs / (seconds * 1_000) / Number(size);
@@ -352,7 +355,7 @@ function usedOf(kind: QuotaKind, need: bigint, part: number): bigint {
 
 const HOLD = 1_000_000n;
 const PLENTY = HOLD * 10n ** 9n;
-/** Of limits twice as much is wanted as they allow, of money more than there is. */
+/** On limits the load is twice what the limit allows; on money it is more than there is. */
 const EXPERIMENTS: readonly Experiment[] = [
   { name: 'wallet, rich', kind: 'credit', size: PLENTY, need: HOLD, rate: 5_000, seconds: 60 },
   { name: 'wallet, rich, little used', kind: 'credit', size: PLENTY, need: HOLD, rate: 50, seconds: 120 },
@@ -382,7 +385,8 @@ const { values } = parseArgs({
     only: { type: 'string', default: '' },
   },
 });
-// Not from a module's own evaluation, which is a promise itself: the world drains all promises after each event.
+// Starts outside the evaluation of this module, which is itself a promise: the world drains all promises after each
+// event.
 setImmediate(printAll);
 
 function printAll(): void {

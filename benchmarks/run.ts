@@ -28,7 +28,7 @@ import { stalls } from './measures/stalls.ts';
 import { streamEvents } from './measures/stream-events.ts';
 import { tlsProvider } from './measures/tls-provider.ts';
 
-/** The jobs process is measured first: afterwards it is out of the way. */
+/** The jobs process is measured first, because it is stopped afterwards. */
 const MEASURES: readonly Measure[] = [
   jobsCpu,
   cpuPerRequest,
@@ -50,7 +50,7 @@ const PEERS = ['nginx', 'bare', 'front', 'portkey'];
 const STUB = fileURLToPath(new URL('./stub/provider-stub.ts', import.meta.url));
 const RESULTS = fileURLToPath(new URL('./results/', import.meta.url));
 
-/** All that is measured, so that nothing is met for the first time in a window; the first to be measured comes last. */
+/** All loads that are measured, so that no window meets a new one. The first load to be measured comes last. */
 const WARM_UP = [
   ['events/400/16/16', 'stream'],
   ['events/200/1/5', 'stream'],
@@ -60,8 +60,8 @@ const WARM_UP = [
 ] as const;
 const WARM_UP_MS = 3_000;
 /**
- * The order within a round: the product right between the two that it is compared with, since a busy machine is another
- * one a few seconds later.
+ * The order within a round. The product stands between the two proxies that it is compared with, since a busy machine
+ * changes within seconds.
  */
 const VISITED = ['bare', 'nginx', 'tollgate', 'front', 'portkey'];
 
@@ -128,7 +128,7 @@ async function runAll(): Promise<Row[]> {
   return rows.filter((row) => only === null || only.has(row.id));
 }
 
-/** A relay in JavaScript is compiled while it runs: figures start when that is over. */
+/** Runs each load unrecorded: V8 compiles a relay in JavaScript while it runs, and figures start when that is done. */
 async function warmUp({ load, proxies }: Run): Promise<void> {
   const connections = 32;
   for (const proxy of proxies.values()) {

@@ -45,7 +45,9 @@ async function listeningPort(child: ChildProcess, name: string): Promise<number>
 
 const endingWithThis = new Set<ChildProcess>();
 
-/** Of a program that does not notice when this process has gone: an interrupted run asks it to end. */
+/**
+ * Ends the child when this process exits. For programs that do not notice it themselves, as when a run is interrupted.
+ */
 export function endWithThis(child: ChildProcess): void {
   if (endingWithThis.size === 0) {
     process.once('exit', () => {
@@ -56,7 +58,7 @@ export function endWithThis(child: ChildProcess): void {
   endingWithThis.add(child);
 }
 
-/** Asks the process to end, and insists after a while. */
+/** Asks the process to end, and kills it if it has not ended after a while. */
 export async function stopChild(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const exited = once(child, 'exit');

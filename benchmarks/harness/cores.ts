@@ -21,7 +21,7 @@ export function onCore(core: number, command: string, args: readonly string[]): 
   return canPin ? ['taskset', ['-c', String(core), command, ...args]] : [command, [...args]];
 }
 
-/** Gives it back to the system to place. */
+/** Lets the system place the process on any core again. */
 export function unpin(pid: number): void {
   if (canPin) spawnSync('taskset', ['-a', '-c', '-p', `0-${availableParallelism() - 1}`, String(pid)]);
 }

@@ -58,7 +58,7 @@ export function descendantsOf(pid: number): number[] {
 
 export interface Memory {
   readonly residentBytes: number;
-  /** Shared pages divided among those who share them. */
+  /** Resident bytes, in which each shared page is divided among the processes that share it. */
   readonly proportionalBytes: number;
 }
 

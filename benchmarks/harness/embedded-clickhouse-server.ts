@@ -1,7 +1,7 @@
-// ClickHouse as a server in a process of its own, as an installation of several machines has it: the embedded engine
-// behind HTTP.
-// Run: node benchmarks/harness/embedded-clickhouse-server.ts DIRECTORY. It prints the port it listens on and ends when
-// its parent does.
+// Runs the embedded ClickHouse engine behind HTTP in its own process, as a stand-in for the ClickHouse server of an
+// installation of several machines.
+// Run: node benchmarks/harness/embedded-clickhouse-server.ts DIRECTORY. It prints its port and ends when its parent
+// does.
 
 import { systemClock } from '../../src/platform/clock.ts';
 import { openEmbeddedClickHouse } from '../../src/storage/clickhouse/embedded-clickhouse.ts';

@@ -8,10 +8,13 @@ const ORGANIZATIONS = 300;
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 
-/** Whole days: the longest window of a report. */
+/** The window of the facts, in whole days: the longest window of a report. */
 export const FACTS_WINDOW = { fromMs: Date.UTC(2026, 7, 1), untilMs: Date.UTC(2026, 7, 1) + 92 * DAY_MS } as const;
 
-/** In order of time, as facts arrive. A fifth of them is of one organization, the others' shares are ever smaller. */
+/**
+ * Facts in order of time, as they arrive. A fifth of them belong to one organization; the others' shares get ever
+ * smaller.
+ */
 const INSERT_BATCH = `
   INSERT INTO request_facts (id, version, organization_id, team_id, user_id, api_key_id, wallet_id, api,
     requested_model, model, provider, provider_model, price_version,
@@ -70,7 +73,10 @@ const INSERT_BATCH = `
   FROM numbers({first:UInt64}, {count:UInt64})
   SETTINGS max_insert_threads = 1`;
 
-/** The day after the others, as facts come: in small parts, here a minute's, which the engine merges as they do. */
+/**
+ * Adds facts of the day after the window, in the small parts in which facts arrive (here a minute's), so that the
+ * engine merges them as usual.
+ */
 export async function fillPresentDay(client: ClickHouseClient, facts: number): Promise<void> {
   const minutes = DAY_MS / MINUTE_MS;
   const count = Math.max(1, Math.floor(facts / minutes));
@@ -88,7 +94,7 @@ export async function fillPresentDay(client: ClickHouseClient, facts: number): P
   }
 }
 
-/** Evenly over the window. */
+/** Adds facts evenly over the window. */
 export async function fillFacts(client: ClickHouseClient, facts: number): Promise<void> {
   const { fromMs, untilMs } = FACTS_WINDOW;
   const stepUs = Math.floor(((untilMs - fromMs) * 1000) / facts);

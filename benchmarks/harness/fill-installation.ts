@@ -16,7 +16,7 @@ const client = await createClickHouse({ directory: join(dataDirectory, 'clickhou
 try {
   await migrateClickHouse(client, join(import.meta.dirname, '../../deploy/clickhouse'));
   await fillFacts(client, Number(facts));
-  // What is merged now is not merged beside what is measured.
+  // Parts that are merged now need no merge during the measurement.
   const untilMs = performance.now() + MERGES_SETTLE_MS;
   while (performance.now() < untilMs && (await selectRows(client, 'SELECT 1 FROM system.merges')).length > 0)
     await sleep(LOOK_MS);

@@ -14,13 +14,13 @@ const SERVER = join(PEERS, 'node_modules/@portkey-ai/gateway/build/start-server.
 const PATCHED_SERVER = join(dirname(SERVER), 'start-server.patched.js');
 
 /**
- * The end of its stream handler: the reply shares the immutable headers of the fetched one, which current Node refuses
- * to append to.
+ * The end of Portkey's stream handler: its reply shares the immutable headers of the fetched reply, and current Node
+ * refuses to append to them.
  */
 const UNPATCHED = ':new Response(p,e)}const Ad';
 const PATCHED = ':new Response(p,{status:e.status,headers:new Headers(e.headers)})}const Ad';
 
-/** null: it cannot be installed here. */
+/** Starts Portkey in front of the stub; null if it cannot be installed here. */
 export async function startPortkey(stubPort: number): Promise<Proxy | null> {
   if (!install()) return null;
   const port = await freePort();

@@ -24,14 +24,14 @@ import {
 const COMMAND = fileURLToPath(new URL('../../bin/tollgate.js', import.meta.url));
 const START_TIMEOUT_MS = 60_000;
 /**
- * By then a wallet that the jobs process had locked when it was stopped can be lent from again
+ * After this time a wallet that the stopped jobs process had locked can be lent from again
  * (src/storage/postgres/pool.ts).
  */
 const POSTGRES_LETS_GO_MS = 6_000;
-/** Whatever is routed lands on the model of this reply. */
+/** The reply of the model that all routed requests reach. */
 export const ROUTED_REPLY: StubReply = 'json/1024';
 export const AUTO_MODEL = 'service/auto';
-/** Of the platform's administrator. */
+/** The token of the platform's administrator. */
 export const ADMIN_TOKEN = 'tg-benchmark-admin-0123456789abcdefghijklmnop';
 
 export interface Product extends Proxy {
@@ -39,31 +39,31 @@ export interface Product extends Proxy {
   readonly jobsPid: number;
   readonly dataDirectory: string;
   /**
-   * Stops the jobs process for the rest of the run. It would share the load generator's core, and at full load it has a
-   * backlog to ship for minutes; what the gateway itself does stays the same.
+   * Stops the jobs process for the rest of the run. It would share the load generator's core, and after full load it
+   * ships a backlog for minutes. The gateway's own work stays the same.
    */
   suspendJobs(): Promise<void>;
-  /** The whole of /metrics. */
+  /** The whole text of /metrics. */
   metrics(): Promise<string>;
 }
 
-/** How providers are called, and what the proxy is called for it. */
+/** How the product calls providers, and the name of the proxy in the run. */
 export interface Transport {
   readonly name: string;
   readonly client: 'own' | 'undici';
   readonly http: 1 | 2;
-  /** In the words of the configuration file: others beside the one that is measured. */
+  /** Further organizations, in the words of the configuration file, beside the measured one. */
   readonly otherOrganizations?: string;
-  /** Settings beside those of every run. */
+  /** Settings in addition to those of every run. */
   readonly environment?: Readonly<Record<string, string>>;
 }
 
 export const OWN_CLIENT: Transport = { name: 'tollgate', client: 'own', http: 1 };
 
 /**
- * null: this checkout has no command yet. NODE_OPTIONS reach every process of the installation, for profiling.
- * `prepare` is given its data directory first. `certificate`: the file of the one that the stub shows over TLS; null:
- * it listens without.
+ * Starts an installation; null if this checkout has no `tollgate` command yet. NODE_OPTIONS reach every process of the
+ * installation, for profiling. `prepare` gets the data directory before the start. `certificate` is the file of the
+ * certificate that the stub shows over TLS; null: the stub listens without TLS.
  */
 export async function startProduct(
   stubPort: number,

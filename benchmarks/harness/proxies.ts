@@ -13,7 +13,7 @@ import { onCore, PROXY_CORE } from './cores.ts';
 import { descendantsOf } from './cpu-time.ts';
 
 /**
- * What the stubs can be asked for: the prefix of the request's path (see stub/provider-stub.ts; the third number of
+ * The replies that the stubs can give, as the prefix of the request's path (stub/provider-stub.ts; the third number of
  * `json` is the TLS stub's latency).
  */
 export const STUB_REPLIES = [
@@ -31,7 +31,7 @@ export interface Proxy {
   readonly port: number;
   /** The processes whose CPU and memory are the proxy's. */
   readonly pids: readonly number[];
-  /** Where and how to ask for that reply; `exactBytes` is false for a proxy that rewrites bodies. */
+  /** Where and how to request that reply; `exactBytes` is false for a proxy that rewrites bodies. */
   address(reply: StubReply): {
     readonly path: string;
     readonly headers: Readonly<Record<string, string>>;
@@ -41,7 +41,7 @@ export interface Proxy {
   stop(): Promise<void>;
 }
 
-/** What a client sends to every proxy alike. */
+/** Headers that a client sends to every proxy. */
 export const CLIENT_HEADERS: Readonly<Record<string, string>> = {
   authorization: 'Bearer tg-benchmark-0123456789abcdefghijklmnopqrstuvwxyz',
   'user-agent': 'OpenAI/JS 6.0.0',
@@ -94,8 +94,8 @@ const NGINX_PATHS = ['/usr/sbin/nginx', '/usr/local/sbin/nginx', '/usr/local/bin
 const NGINX_CONF = fileURLToPath(new URL('../peers/nginx.conf', import.meta.url));
 
 /**
- * `certificate`: the file of the one that the stub shows over TLS; null: it listens without. Returns null where nginx
- * is not installed.
+ * Starts nginx; null if it is not installed. `certificate` is the file of the certificate that the stub shows over TLS;
+ * null: the stub listens without TLS.
  */
 export async function startNginx(stubPort: number, certificate: string | null = null): Promise<Proxy | null> {
   const nginx = NGINX_PATHS.find((path) => existsSync(path));
@@ -137,8 +137,8 @@ export async function startNginx(stubPort: number, certificate: string | null = 
 }
 
 /**
- * TLS 1.3, as Node negotiates it: nginx 1.22 offers providers TLS 1.2 at most by itself, and then has AES of 128 bits
- * where the product has AES of 256.
+ * TLS 1.3, which Node negotiates: by default nginx 1.22 offers providers TLS 1.2 at most, and then uses AES with 128
+ * bits where the product uses 256.
  */
 function nginxTls(certificate: string | null): Record<string, string> {
   if (certificate === null) return { SCHEME: 'http', TLS: '' };

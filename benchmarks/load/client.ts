@@ -8,11 +8,11 @@ import { requestBody } from './request-bodies.ts';
 
 const RECONNECT_MS = 50;
 
-/** Of a fresh header, which is as long for every request. */
+/** The number of digits of a fresh header, so that it has the same length in every request. */
 const FRESH_DIGITS = 16;
 let freshValues = 0;
 
-/** The whole request as bytes, head and body: it is the same each time, but for the digits of a fresh header. */
+/** The whole request as bytes, head and body. It is the same each time, except for the digits of a fresh header. */
 export function requestBytes(target: Target): Buffer {
   const body = requestBody(target.body, target.model);
   const lines = [
@@ -30,7 +30,7 @@ export function requestBytes(target: Target): Buffer {
 export class Client {
   private readonly target: Target;
   private readonly request: Buffer;
-  /** Where the digits of the fresh header begin; -1: there is none. */
+  /** Where the digits of the fresh header begin; -1: there is no such header. */
   private readonly freshAt: number;
   private readonly recorder: Recorder;
   /** Called when this client can send: at first, and after each reply. */
@@ -44,7 +44,7 @@ export class Client {
 
   constructor(target: Target, request: Buffer, recorder: Recorder, onIdle: (client: Client) => void) {
     this.target = target;
-    // Of a request of its own a client may change bytes: the one before has been answered.
+    // A client with its own copy of the request may change its bytes: the request before it has been answered.
     this.request = target.freshHeader === undefined ? request : Buffer.from(request);
     this.freshAt =
       target.freshHeader === undefined

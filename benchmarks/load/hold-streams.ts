@@ -5,7 +5,7 @@ import { Client, requestBytes } from './client.ts';
 import type { HoldStreamsJob, JobResult } from './job.ts';
 import { Recorder } from './recorder.ts';
 
-/** Opened in groups, so that a listen queue is never the thing measured. */
+/** Streams are opened in groups, so that the listen queue is never what is measured. */
 const OPENED_AT_ONCE = 50;
 const OPEN_TIMEOUT_MS = 60_000;
 
@@ -31,7 +31,7 @@ export async function holdStreams(
     }
     while (sent < clients.length && performance.now() - startedAtMs < OPEN_TIMEOUT_MS) await sleep(1);
   }
-  // Each stream's first event tells that it is open on both sides.
+  // The first event of a stream shows that it is open on both sides.
   while (recorder.result().events < job.streams && performance.now() - startedAtMs < OPEN_TIMEOUT_MS) await sleep(20);
   if (recorder.result().events < job.streams)
     recorder.error(`only ${recorder.result().events} of ${job.streams} streams opened`);

@@ -1,4 +1,5 @@
-// What the harness asks of the load generator and what it gets back: plain data that passes between their processes.
+// What the harness requests from the load generator and what it gets back: plain data that passes between their
+// processes.
 
 /** What every request of a job is, and what its reply must be to count as good. */
 export interface Target {
@@ -6,7 +7,10 @@ export interface Target {
   readonly path: string;
   /** Extra headers beside host, content-type and content-length. */
   readonly headers: Readonly<Record<string, string>>;
-  /** A header that is different on every request, such as a session's name; absent: all requests are the same bytes. */
+  /**
+   * The name of a header whose value differs in every request, such as a session's name; absent: all requests are the
+   * same bytes.
+   */
   readonly freshHeader?: string;
   /** Name of a request body of request-bodies.ts, and the model it names. */
   readonly body: string;
@@ -15,7 +19,7 @@ export interface Target {
   readonly replyBytes: number | null;
 }
 
-/** Each connection sends its next request when its last reply is complete: as fast as the proxy goes. */
+/** Each connection sends its next request when its last reply is complete: as fast as the proxy answers. */
 export interface ClosedLoopJob {
   readonly kind: 'closed';
   readonly target: Target;
@@ -27,8 +31,8 @@ export interface ClosedLoopJob {
 }
 
 /**
- * Requests leave on a schedule whatever the replies do; latency counts from the scheduled time, so a stall is seen by
- * every request it delays.
+ * Requests leave on a schedule, whatever the replies do. Latency counts from the scheduled time, so a stall shows in
+ * every request that it delays.
  */
 export interface FixedRateJob {
   readonly kind: 'rate';

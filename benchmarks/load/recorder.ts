@@ -1,4 +1,5 @@
-// Collects what a job saw and turns it into its result. Only what happens while measuring counts.
+// Collects what a job saw and turns it into its result. Only events in the measuring window count; errors count from
+// the first request.
 
 import type { JobResult } from './job.ts';
 import { Samples } from './samples.ts';

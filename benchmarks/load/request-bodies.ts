@@ -49,10 +49,7 @@ function chatRequest(model: string, bytes: number, stream: boolean): Buffer {
   }
 }
 
-/**
- * Bodies that are legal and as hard as they can be for a scanner: each fills one megabyte. `v` is a field no dialect
- * knows.
- */
+/** Legal bodies that are as hard as possible for a scanner; each fills one megabyte. No dialect knows the field `v`. */
 const ADVERSARIAL: Readonly<Record<string, (bytes: number) => string>> = {
   'escapes-1m': (bytes) => `"${'\\\\\\"\\u00e9\\n'.repeat(Math.floor(bytes / 12))}"`,
   'short-strings-1m': (bytes) => `[${'"",'.repeat(Math.floor(bytes / 3))}""]`,
@@ -69,7 +66,7 @@ function adversarialRequest(model: string, value: string): Buffer {
   return Buffer.from(`${head.slice(0, -1)},"v":${value}}`);
 }
 
-/** Like the adversarial ones, but in the message itself, where an input bound may have to count tokens. */
+/** A body with one unbroken run of letters in the message, where the bound of the input may have to count tokens. */
 function unbrokenRunRequest(model: string, bytes: number): Buffer {
   return Buffer.from(
     JSON.stringify({ model, messages: [{ role: 'user', content: 'a'.repeat(bytes) }], max_tokens: 16 }),

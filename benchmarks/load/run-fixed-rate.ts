@@ -7,7 +7,10 @@ import { Client, requestBytes } from './client.ts';
 import type { FixedRateJob, JobResult } from './job.ts';
 import { Recorder } from './recorder.ts';
 
-/** A client is added whenever a request is due and all are busy; past this many the proxy has stopped answering. */
+/**
+ * A client is added when a request is due and all clients are busy. Beyond this number the proxy counts as not
+ * answering.
+ */
 const CLIENTS_MAX = 4096;
 
 export async function runFixedRate(job: FixedRateJob, onMeasuring: () => void): Promise<JobResult> {
@@ -51,12 +54,12 @@ export async function runFixedRate(job: FixedRateJob, onMeasuring: () => void): 
 }
 
 /**
- * Timers of the event loop are whole milliseconds, far too coarse here: a thread sleeps on a futex and wakes this one,
- * naming the scheduled time.
+ * Starts the thread that calls `onDue` at each scheduled time. Timers of the event loop have whole milliseconds, which
+ * is too coarse: the thread sleeps on a futex, wakes this one and passes the scheduled time.
  */
 function startPacer(intervalMs: number, onDue: (scheduledMs: number) => void): Worker {
   const pacer = new Worker(new URL('./pacer.ts', import.meta.url), { workerData: { intervalMs } });
-  // A worker's clock counts from its own start: the difference is measured once, on the clock both can read.
+  // A worker's clock counts from its own start, so the difference is measured once, on the clock that both can read.
   const offsetMs = performance.now() - Number(process.hrtime.bigint()) / 1e6;
   pacer.on('message', (scheduledMonotonicMs: number) => onDue(scheduledMonotonicMs + offsetMs));
   return pacer;

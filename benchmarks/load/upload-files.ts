@@ -1,13 +1,13 @@
-// Uploads files over many connections without a pause, each as soon as the last one of its connection is answered:
-// node benchmarks/load/upload-files.ts PORT CONNECTIONS FILE_BYTES KEY... Ends when its standard input does, and then
-// says how many uploads were answered with which status;
-// of the first one of each that is not 200 it prints the body.
+// Uploads files over many connections without a pause: each connection sends its next file as soon as its last one is
+// answered. node benchmarks/load/upload-files.ts PORT CONNECTIONS FILE_BYTES KEY... Ends when its standard input
+// closes. Then it prints how many uploads got which status, and the body of the first answer of each status other than
+// 200.
 
 import { randomFillSync } from 'node:crypto';
 import { connect } from 'node:net';
 
 const BOUNDARY = 'benchmark-boundary';
-/** No two files begin alike, so that none is known already. */
+/** Files differ in their first bytes, so that the organization has none of them already. */
 const DISTINCT_BYTES = 16;
 
 const [port = '', connections = '', fileBytes = '', ...keys] = process.argv.slice(2);

@@ -1,5 +1,5 @@
-// P7 and P8: the latency a proxy adds to a request at a rate that all of them bear easily, 2,000 requests a second less
-// the same without a proxy. They are sent by a schedule that waits for nobody.
+// P7 and P8: the latency that a proxy adds to a request, at a rate that all proxies bear easily: 2,000 requests a
+// second, minus the latency of the same requests without a proxy. They are sent by a schedule, whatever the replies do.
 
 import {
   interleave,

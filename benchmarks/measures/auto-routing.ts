@@ -1,18 +1,20 @@
-// R1 and R2: what auto routing adds of its own to a request, without the time of the classifier, and whether preparing
-// large conversations keeps anybody waiting. R1 sends the same bytes three ways: naming the model, routed in a known
-// turn, and routed in a new conversation each time. R2 has small requests arrive beside conversations of a megabyte.
+// R1 and R2: what auto routing itself adds to a request, without the time of the classifier, and whether preparing
+// large conversations delays others. R1 sends the same bytes three ways: naming the model, routed in a known turn, and
+// routed in a new conversation each time. R2 sends small requests beside conversations of a megabyte.
 
 import { AUTO_MODEL, type Product, ROUTED_REPLY } from '../harness/product.ts';
 import type { FixedRateJob, Target } from '../load/job.ts';
 import { type Measure, median, type Row, type Run, sample, targetOf } from './measure.ts';
 
-/** Low enough that nothing queues: what is measured is one request's own way. */
+/** Rates so low that nothing queues: only the path of one request is measured. */
 const RATES: Readonly<Record<string, number>> = { '1k': 200, '256k': 50 };
 const BYSTANDERS_PER_SECOND = 500;
 const PAUSE_BETWEEN_BODIES_MS = 20;
 const SESSION = 'x-session-id';
 
-/** Names the model itself; is routed, in a turn that is known; is routed, in a conversation of its own. */
+/**
+ * A request that names its model, a routed request in a known turn, and a routed request in its own new conversation.
+ */
 const WAYS = ['named', 'known turn', 'new turn'] as const;
 type Way = (typeof WAYS)[number];
 
@@ -41,7 +43,7 @@ interface Taken {
   readonly p50: number;
   readonly p99: number;
   readonly cpuUs: number;
-  /** Mean time of the classifier's calls; 0 without any. */
+  /** Mean time of the classifier's calls; 0 if there was none. */
   readonly classifierUs: number;
 }
 
@@ -110,8 +112,8 @@ function valueOf(metrics: string, name: string): number {
 }
 
 /**
- * Small requests beside conversations of a megabyte, one after the other: those that are prepared, and the same bytes
- * to a model that they name.
+ * Small requests beside conversations of a megabyte, which come one after the other: first conversations that are
+ * prepared for routing, then the same bytes to a named model.
  */
 async function waitsBeside(run: Run, product: Product): Promise<Row[]> {
   const rows: Row[] = [];
@@ -122,7 +124,7 @@ async function waitsBeside(run: Run, product: Product): Promise<Row[]> {
     for (let round = 0; round < run.rounds; round++) {
       for (const way of round % 2 === 0 ? (['named', 'new turn'] as const) : (['new turn', 'named'] as const)) {
         const target = targetFor(product, way, body);
-        // The gauge tells the longest delay since it was read last.
+        // The gauge holds the longest delay since its last reading.
         await product.metrics();
         const [bystanders, large] = await Promise.all([
           run.load.run({

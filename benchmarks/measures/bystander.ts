@@ -1,8 +1,9 @@
-// P16: what a bystander (500 requests of 1 KB a second) waits beside an attack over what it waits without, round by
-// round: unknown keys from 16 connections as fast as they are answered; heads that declare 33 MB, 100 a second, also
-// after a burst of 1,500; 100 bodies of a byte every 100 ms with a good key; an owner who makes keys as fast as the
-// gateway lets it; and a jobs process that stands still. The attackers share the load generator's core: where that is
-// full, the bystander waits there too. The row says what was sent, and how many of the bystander's were refused.
+// P16: the wait of a bystander (500 requests of 1 KB a second) beside an attack ÷ its wait without one, in each round.
+// The attacks: unknown keys from 16 connections, as fast as they are answered; heads that declare 33 MB, 100 a second,
+// also after a burst of 1,500; 100 bodies that send a byte every 100 ms under a valid key; an owner who creates keys as
+// fast as the gateway allows; and a stopped jobs process. The attackers share the load generator's core: when it is
+// full, the bystander waits for it, too. The row says what was sent, and how many of the bystander's requests were
+// refused.
 
 import { once } from 'node:events';
 import { Agent, type IncomingMessage, request } from 'node:http';
@@ -14,7 +15,7 @@ import type { FixedRateJob } from '../load/job.ts';
 import { type Measure, median, type Row, type Run, sample, targetOf } from './measure.ts';
 
 const REQUESTS_PER_SECOND = 500;
-/** So many windows long: an attack has to last. */
+/** How many windows an attack lasts. */
 const WINDOWS = 2;
 const GENERATION = '/v1/chat/completions';
 const DECLARED_BYTES = 33_000_000;
@@ -25,7 +26,7 @@ const FLOOD_CONNECTIONS = 16;
 const SLOW_CONNECTIONS = 100;
 const SLOW_PIECE_MS = 100;
 
-/** Goes on until `stop`, which resolves when it is over; tells what it did. */
+/** An attack that goes on until `stop`, which resolves when it is over and says what the attack did. */
 interface Attack {
   stop(): Promise<string>;
 }
@@ -43,8 +44,8 @@ export const bystander: Measure = {
   ids: ['P16'],
   async run(run) {
     if (run.product === null) return [];
-    // An installation of its own: what an attack leaves behind is in no other measure's way, and nobody else stops its
-    // jobs.
+    // The measure has its own installation: what an attack leaves behind must not disturb another measure, and no other
+    // measure must stop its jobs.
     const product = await startProduct(run.direct.port);
     if (product === null) return [];
     try {
@@ -110,14 +111,14 @@ async function take(run: Run, product: Product): Promise<Taken> {
   return { p50: result.latencyUs.p50, p99: result.latencyUs.p99, refused: result.errors };
 }
 
-/** Repeats `step` on so many workers until it is stopped. */
+/** Repeats `step` on this number of workers until it is stopped. */
 function repeat(workers: number, step: () => Promise<void>, did: () => string): Attack {
   let stopping = false;
   const work = async (): Promise<void> => {
     while (!stopping) await step();
   };
   const working = Promise.all(Array.from({ length: workers }, work));
-  // Told by stop(), however long before that it failed.
+  // stop() reports a failure, however long ago it was.
   working.catch(() => {});
   return {
     async stop() {
@@ -169,7 +170,7 @@ function declareBodies({ port }: Product, burst: number): Attack {
   };
 }
 
-/** With a key that is good: whoever is known may be slow. */
+/** Sends slow bodies with a valid key: a known caller may be slow. */
 function sendSlowly({ port }: Product): Attack {
   const head =
     `POST ${GENERATION} HTTP/1.1\r\nhost: x\r\nauthorization: ${CLIENT_HEADERS.authorization ?? ''}\r\n` +
@@ -189,7 +190,7 @@ function sendSlowly({ port }: Product): Attack {
   };
 }
 
-/** Makes keys as fast as it is let, as an owner of the organization. */
+/** Creates keys as fast as the gateway allows, as an owner of the organization. */
 function changeKeys({ port }: Product): Attack {
   let made = 0;
   let refused = 0;
@@ -201,7 +202,7 @@ function changeKeys({ port }: Product): Attack {
       const { status } = await call({ port, path: '/v1/admin/active-org/keys', token: await owner, body });
       if (status < 300) made += 1;
       else refused += 1;
-      // What is refused is asked again as an eager client would.
+      // A refused change is retried, as an eager client would.
       if (status >= 300) await sleep(5);
     },
     () => `${made} keys made, ${refused} refused`,

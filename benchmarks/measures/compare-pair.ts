@@ -1,5 +1,5 @@
-// P18: CPU per request that uses a part of the product not at all, on an installation where others use it, over one
-// without that part.
+// P18: CPU per request that does not use a part of the product, on an installation where others use that part ÷ on one
+// without it.
 
 import type { Product } from '../harness/product.ts';
 import type { ClosedLoopJob } from '../load/job.ts';
@@ -8,21 +8,21 @@ import { medians, type Row, type Run, ratio, reportErrors, type Sample, sample, 
 const REPLY = 'json/1024';
 const REPLY_BYTES = 1024;
 const GOAL = 1.02;
-/** Short windows, many of them: the halves of a pair meet the same machine. */
+/** One round is this many short windows, so that both halves of a pair run on the machine in the same state. */
 const ROUNDS_IN_ONE = 6;
 const PASSED_BEFORE_MS = 3_000;
 
 const cpuUs = ({ cpuNs, result }: Sample): number => cpuNs / result.requests / 1_000;
 
 interface Comparison {
-  /** Of the request: a name of load/request-bodies.ts. */
+  /** The request's body: a name of load/request-bodies.ts. */
   readonly size: string;
   readonly what: string;
-  /** What the others do before each pair of windows. */
+  /** What the other organizations do before each pair of windows. */
   readonly use: () => Promise<void>;
 }
 
-/** The first without the part, the second with it. */
+/** Compares two installations: the first is without the part, the second has it. */
 export async function comparePair(
   run: Run,
   products: readonly [Product, Product],

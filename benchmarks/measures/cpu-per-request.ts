@@ -1,5 +1,5 @@
-// P1 to P3, P5, P6: CPU per request and requests per second of one process, each proxy driven until its core is full
-// (64 connections, 32 for 256 KB). They come from three times as many rounds as other rows, of windows a third as long.
+// P1 to P3, P5, P6: CPU per request and requests per second of one process. Each proxy is driven until its core is full
+// (64 connections, 32 for 256 KB). These rows have three times as many rounds as others, with windows a third as long.
 // A row says when a core was not full: a proxy that idles between requests pays up to three times as much for waking
 // up.
 
@@ -19,17 +19,14 @@ import {
 
 const REPLY: StubReply = 'json/1024';
 const REPLY_BYTES = 1024;
-/**
- * Below this share the proxy was not the bottleneck, and a proxy that idles between requests pays for waking up: the
- * row says so.
- */
+/** Below this share the proxy was not the bottleneck. Its figure then includes waking up, and the row says so. */
 const SATURATION_MIN = 0.85;
-/** Portkey answers about a thousand requests a second: more connections would only time out. */
+/** Portkey answers about a thousand requests a second; more connections would only time out. */
 const PORTKEY_CONNECTIONS = 16;
 
 /**
- * Each round of the run is so many here, of windows as much shorter: a busy machine is another one after two seconds,
- * and the halves of a pair must meet the same.
+ * Each round of the run is this many rounds here, with windows shorter by the same factor: a busy machine changes
+ * within two seconds, and both halves of a pair must run on it in the same state.
  */
 const ROUNDS_IN_ONE = 3;
 

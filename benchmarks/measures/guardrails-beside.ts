@@ -1,5 +1,5 @@
-// P18: CPU per request of an organization that nothing is screened for, on an installation where many others have
-// policies and send requests, over the same on one that has no policy at all.
+// P18: CPU per request of an organization without screening, on an installation where many others have policies and
+// send requests ÷ on one without any policy.
 
 import { OWN_CLIENT, startProduct } from '../harness/product.ts';
 import { comparePair } from './compare-pair.ts';
@@ -10,7 +10,7 @@ const SIZES = ['1k', '16k'] as const;
 const PART = 'guarded';
 const TEXT = 'Write to ada@acme.test about DE89370400440532013000.';
 
-/** Behind the organizations, as their last lines, stand the policies. */
+/** The policies follow the organizations as the last lines of the configuration. */
 const WITH_POLICIES = `${otherOrganizations(PART, () => '    guardrails: { policy: people }\n')}guardrails:
   - name: people
     rules:
@@ -32,7 +32,7 @@ export const guardrailsBeside: Measure = {
     try {
       await Promise.all([without.suspendJobs(), beside.suspendJobs()]);
       const rows: Row[] = [];
-      // The gateway has compiled the policies, and has their organizations' principals and keys in memory.
+      // After this the gateway has compiled the policies, and has the organizations' principals and keys in memory.
       const use = (): Promise<void> => sendAsOthers(beside, PART, TEXT);
       for (const size of SIZES) {
         const what = `CPU of a ${size} request without a policy, beside ${OTHERS} organizations with one, over alone`;

@@ -1,6 +1,6 @@
-// P14: CPU of the jobs process for each record of the spool that it ships, until all that a load made is shipped;
-// Postgres's own does not count. With ClickHouse embedded, and as a server, as several machines have it; at a low and
-// at a high rate, since what a round costs in any case is shared by few records or by many.
+// P14: CPU of the jobs process for each spool record that it ships, until all records of a load are shipped; CPU of
+// Postgres does not count. It is measured with ClickHouse embedded and with ClickHouse as a server (as on several
+// machines), at a low and at a high rate: a round has a fixed cost, which few or many records share.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -18,13 +18,13 @@ const CLICKHOUSE = fileURLToPath(new URL('../harness/embedded-clickhouse-server.
 const RATES_PER_SECOND = [1_000, 4_000] as const;
 /** `admitted` and one terminal record. */
 const RECORDS_PER_REQUEST = 2;
-/** The jobs process has caught up when a pause costs it no more than this share of a core. */
+/** The jobs process has caught up when an idle pause costs at most this share of a core. */
 const IDLE_SHARE = 0.05;
 const PAUSE_MS = 1000;
 const PAUSES_MAX = 60;
-/** As other measures pass their first seconds: this process has just started, and V8 compiles what it needs. */
+/** The process has just started, and V8 compiles what it needs; other measures also skip their first seconds. */
 const PASSED_BEFORE_MS = 20_000;
-/** Merges of the facts come every few seconds: of a short load the figure says whether one fell into it. */
+/** Facts are merged every few seconds: in a shorter load the figure would depend on whether a merge ran. */
 const LOAD_MS = 20_000;
 
 export const jobsCpu: Measure = {
@@ -59,7 +59,7 @@ async function shipping({ load }: Run, product: Product, where: string): Promise
       kind: 'rate',
       target: targetOf(product, 'json/1024', '1k', 1024),
       requestsPerSecond,
-      // Warm-up requests are shipped too, so within the measured load there are none.
+      // There is no warm-up: its requests would be shipped within the measured load.
       warmupMs: 0,
       durationMs,
     });

@@ -11,7 +11,7 @@ export interface Run {
   /** A second load generator, for what goes on in the background. */
   readonly background: LoadClient;
   readonly direct: Proxy;
-  /** By name: nginx, bare, front, tollgate, portkey; those that are part of this run. */
+  /** The proxies of this run by name: nginx, bare, front, tollgate, portkey. */
   readonly proxies: ReadonlyMap<string, Proxy>;
   readonly product: Product | null;
   /** Resident memory of each proxy just after its start, before any request. */
@@ -48,8 +48,8 @@ export interface Sample {
   /** CPU of the proxy's processes while measuring. */
   readonly cpuNs: number;
   /**
-   * Share of the window in which the proxy ran or waited for its core: near 1 when it is the bottleneck, whatever else
-   * the machine does.
+   * The share of the window in which the proxy ran or waited for its core. It is near 1 when the proxy is the
+   * bottleneck, whatever else the machine does.
    */
   readonly saturation: number;
 }
@@ -57,8 +57,8 @@ export interface Sample {
 type MeasuredJob = ClosedLoopJob | FixedRateJob;
 
 /**
- * Runs one job against one proxy and reads the proxy's CPU at both ends of the measuring window; `onMeasuring` is
- * called at its beginning.
+ * Runs one job against one proxy and reads the proxy's CPU at both ends of the measuring window. `onMeasuring` is
+ * called at the window's beginning.
  */
 export async function sample(
   load: LoadClient,
@@ -81,9 +81,9 @@ export async function sample(
 }
 
 /**
- * So long a load passes before the first window that counts: what it meets for the first time is compiled again behind
- * it, and V8 lets a young generation grow by what survives, anew after each pause. The product's first window of P1
- * held 0.7 s of compiling and 47 small collections where later ones have 20.
+ * How long each load runs before the first window that counts. V8 compiles code again that meets new cases, and it
+ * grows the young generation by what survives, anew after each pause. The product's first window of P1 had 0.7 s of
+ * compiling and 47 small collections; later windows have 20.
  */
 const PASSED_BEFORE_MS = 3_000;
 
@@ -105,7 +105,7 @@ export async function interleave(
   return samples;
 }
 
-/** A figure from requests that failed would be no figure. */
+/** Throws if too many requests failed: their figure would mean nothing. */
 export function reportErrors(proxy: Proxy, result: JobResult): void {
   if (result.requests === 0) throw new Error(`${proxy.name} answers no request`);
   if (result.errors === 0) return;
@@ -135,8 +135,8 @@ export function medians(
 }
 
 /**
- * The median of one proxy's figure over another's, round by round: what slows the machine for a while slows both halves
- * of a pair. null when one of the two is not part of this run.
+ * The median of one proxy's figure ÷ another's, in each round: whatever slows the machine for a while slows both halves
+ * of a pair. null if one of the two is not part of this run.
  */
 export function ratio(
   samples: ReadonlyMap<string, readonly Sample[]>,
@@ -149,7 +149,7 @@ export function ratio(
   return median(taken.map((sample, round) => figure(sample) / figure(baseTaken[round] as Sample)));
 }
 
-/** The proxy that the goals are about: the product, or the bare relay as long as there is none. */
+/** The proxy that the goals are about: the product; if there is none, the bare relay. */
 export function subjectOf(run: Run): string {
   return run.product === null ? 'bare' : run.product.name;
 }

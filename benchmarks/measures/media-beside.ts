@@ -1,7 +1,7 @@
-// P19: how late the events of 100 streams (every 5 ms) reach their clients, and what 500 requests a second wait, beside
-// 200 connections of two organizations that upload one file of a megabyte after the other from the load generator's
-// core, over the same without any. P18: requests of an installation that keeps files and whose others upload and read
-// some before every pair of windows, over those of one that keeps none.
+// P19: how late the events of 100 streams (every 5 ms) reach their clients, and how long 500 requests a second wait,
+// beside 200 connections that upload files of a megabyte one after another ÷ without uploads. The uploads belong to two
+// organizations and come from the load generator's core. P18: CPU per request on an installation that stores files,
+// where others upload and read some before every pair of windows ÷ on one that stores none.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -17,11 +17,11 @@ const UPLOADS = 200;
 const FILE_BYTES = 1_000_000;
 const STREAMS = 100;
 const REQUESTS_PER_SECOND = 500;
-/** So many windows long: uploads come and go within each. */
+/** How many windows long: uploads begin and end within each. */
 const WINDOWS = 2;
-/** Until every connection is open and the first uploads are through. */
+/** After this every connection is open and the first uploads are done. */
 const BEGUN_MS = 300;
-/** All of them are answered before the next window: those whose clients leave while they wait would be in its way. */
+/** All of these are answered before the next window: uploads whose clients leave while they wait would disturb it. */
 const SOME_UPLOADS = 8;
 const SOME_MS = 1_000;
 const UPLOADER = fileURLToPath(new URL('../load/upload-files.ts', import.meta.url));

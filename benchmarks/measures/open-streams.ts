@@ -1,4 +1,5 @@
-// P10 and P11: what thousands of open, nearly silent streams cost the other requests, and how much memory they take.
+// P10 and P11: what thousands of open, nearly silent streams cost the other requests, and how much memory the streams
+// take.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Proxy } from '../harness/proxies.ts';

@@ -5,12 +5,14 @@ import type { Product } from '../harness/product.ts';
 import { modelOf } from '../harness/proxies.ts';
 
 export const OTHERS = 200;
-/** What all of them ask for. */
+/** The reply that all other organizations request. */
 export const OTHERS_REPLY = 'json/1024';
 
 const keyOf = (part: string, index: number): string => `tg-bench-${part}-${index}-${'k'.repeat(24)}`;
 
-/** In the words of the configuration file; `settingsOf`: what such an organization has beside its key. */
+/**
+ * The other organizations in the words of the configuration file; `settingsOf` adds settings to an organization's key.
+ */
 export function otherOrganizations(part: string, settingsOf: (index: number) => string): string {
   return Array.from(
     { length: OTHERS },
@@ -22,7 +24,7 @@ ${settingsOf(index)}`,
   ).join('');
 }
 
-/** A request of each of them, one after the other. */
+/** Sends one request of each of the other organizations, one after the other. */
 export async function sendAsOthers({ port }: Product, part: string, text: string): Promise<void> {
   for (let index = 0; index < OTHERS; index++) {
     const status = await post(port, keyOf(part, index), text);

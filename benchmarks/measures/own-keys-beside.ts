@@ -1,5 +1,5 @@
 // P18: CPU per request of an organization without own provider keys, on an installation where 200 others have some and
-// send a request each before every pair of windows, over the same on one where nobody has any.
+// each send a request before every pair of windows ÷ on one where nobody has any.
 
 import { OWN_CLIENT, startProduct } from '../harness/product.ts';
 import { comparePair } from './compare-pair.ts';
@@ -32,7 +32,7 @@ export const ownKeysBeside: Measure = {
       const rows: Row[] = [];
       const what = (size: string): string =>
         `CPU of a ${size} request without own keys, beside ${OTHERS} organizations with some, over alone`;
-      // The gateway holds keys, connections and what it remembers of every one of these organizations.
+      // After this the gateway holds the keys, connections and cached state of every one of these organizations.
       const use = (): Promise<void> => sendAsOthers(beside, PART, 'hi');
       for (const size of SIZES) rows.push(await comparePair(run, [plain, beside], { size, what: what(size), use }));
       return rows;

@@ -1,5 +1,5 @@
-// P17: CPU per request of P15's load by the transport that calls the provider: our own HTTP/1.1 client, undici, and
-// undici over HTTP/2, beside an nginx. `--only P17 --no-product` starts nothing else.
+// P17: CPU per request of P15's load by transport to the provider: our own HTTP/1.1 client, undici, and undici over
+// HTTP/2, each beside an nginx. `--only P17 --no-product` starts nothing else.
 
 import { fileURLToPath } from 'node:url';
 import { startNodeServer } from '../harness/child-server.ts';

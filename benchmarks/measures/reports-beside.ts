@@ -1,5 +1,5 @@
-// R3: what a request waits longer while the jobs process answers one report of the platform after the other, over three
-// million facts: where the system places the two as it likes, and where both have the same core alone.
+// R3: how much longer a request waits while the jobs process answers one report of the platform after another, over
+// three million facts. It is measured where the system places both processes freely, and where both share one core.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -13,7 +13,7 @@ import { type Measure, median, type Row, type Run, sample, targetOf } from './me
 
 const FACTS = 3_000_000;
 const REQUESTS_PER_SECOND = 500;
-/** Several reports long. */
+/** How many windows long: several reports fit. */
 const WINDOWS = 4;
 const REPORT = '/v1/admin/analytics/routing?start_date=2026-08-01&end_date=2026-10-31&time_zone=Europe/Berlin';
 const FILL_INSTALLATION = fileURLToPath(new URL('../harness/fill-installation.ts', import.meta.url));
@@ -22,7 +22,7 @@ export const reportsBeside: Measure = {
   ids: ['R3'],
   async run(run) {
     if (run.product === null) return [];
-    // An installation of its own: facts of three months would be in the way of every other measure.
+    // The measure has its own installation: facts of three months would disturb every other measure.
     const product = await startProduct(run.direct.port, fillInstallation);
     if (product === null) return [];
     try {
@@ -51,14 +51,17 @@ interface Taken {
   readonly p50: number;
   readonly p99: number;
   readonly reportMs: readonly number[];
-  /** Spooled bytes that are not in Postgres, and not in ClickHouse, at the end. */
+  /** Bytes of the spool that are not yet in Postgres, and not yet in ClickHouse, at the end. */
   readonly lagBytes: readonly number[];
 }
 
 const PLACEMENTS = ['any core', 'one core'] as const;
 type Placement = (typeof PLACEMENTS)[number];
 
-/** Without the gateway in between as well, since reports may take the load generator's core too. */
+/**
+ * The ways that are compared. Requests without the gateway are measured, too, since reports may take the load
+ * generator's core.
+ */
 const WAYS = ['direct', 'alone', 'directBeside', 'beside'] as const;
 type Way = (typeof WAYS)[number];
 
@@ -114,7 +117,7 @@ async function take(run: Run, product: Product, way: Way): Promise<Taken> {
   }
 }
 
-/** One after the other, until it is stopped and the last one is answered. */
+/** Requests reports one after the other, until it is stopped and the last report is answered. */
 function askReports(product: Product): { stop(): Promise<readonly number[]> } {
   let stopping = false;
   const asking = (async () => {
@@ -126,7 +129,7 @@ function askReports(product: Product): { stop(): Promise<readonly number[]> } {
     }
     return tookMs;
   })();
-  // Told by stop(), however long before that it failed.
+  // stop() reports a failure, however long ago it was.
   asking.catch(() => {});
   return {
     stop: () => {

@@ -1,24 +1,25 @@
-// P12: for how long one large body (a megabyte), however awkward, keeps everybody else waiting: small requests arrive
-// every millisecond, and the figure is their longest wait, median over the rounds. A round visits every kind of body
-// before the next begins.
+// P12: how long one large body (a megabyte), however awkward, delays everybody else. Small requests arrive every
+// millisecond; the figure is their longest wait, median over the rounds. A round visits every kind of body before the
+// next begins.
 
 import type { Proxy } from '../harness/proxies.ts';
 import type { ClosedLoopJob } from '../load/job.ts';
 import { MEGABYTE_BODIES } from '../load/request-bodies.ts';
 import { type Measure, median, type Row, type Run, sample, subjectOf, targetOf } from './measure.ts';
 
-/** The bystanders: small requests at this rate, one of which is always about to be delayed. */
+/** The rate of the small requests, so high that one is always about to be delayed. */
 const BYSTANDERS_PER_SECOND = 1000;
 const PAUSE_BETWEEN_BODIES_MS = 100;
 /**
- * Direct too: what the machine, the stub and the load generator make a bystander wait is in every other figure as well.
+ * `direct` is included: the waits that the machine, the stub and the load generator cause are in every other figure as
+ * well.
  */
 const NAMES = ['direct', 'nginx', 'bare', 'tollgate'];
 
 interface Stall {
-  /** Worst bystander of a window. */
+  /** The longest wait of a small request in a window. */
   readonly worstMs: number;
-  /** CPU of the proxy per large body: no stall of its own can be longer. */
+  /** CPU of the proxy per large body: a stall that the proxy causes cannot be longer. */
   readonly cpuMs: number;
 }
 
@@ -29,8 +30,8 @@ export const stalls: Measure = {
     const taken = new Map(
       MEGABYTE_BODIES.map((body) => [body, new Map<string, Stall[]>(proxies.map(({ name }) => [name, []]))]),
     );
-    // A round visits every body before the next begins: a busy half minute then spoils one round of each kind, and the
-    // median does without it.
+    // A round visits every body before the next begins. A busy half minute then spoils one round of each kind, and the
+    // median ignores it.
     for (let round = 0; round < run.rounds; round++) {
       for (const [body, byProxy] of taken) {
         for (const proxy of round % 2 === 0 ? proxies : proxies.toReversed())

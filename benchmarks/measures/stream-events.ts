@@ -43,7 +43,7 @@ async function measureStreams(
   const proxies = [...run.proxies.values()].filter((proxy) => proxy.name !== 'portkey' || withLatency);
   const samples = await interleave(run, withLatency ? [run.direct, ...proxies] : proxies, (proxy) => ({
     kind: 'closed',
-    // Portkey spends about 50 µs an event: the full load would not be the same load.
+    // Portkey spends about 50 µs on an event, so it would not keep up with the full load.
     target: targetOf(proxy, reply, 'stream', null),
     connections: proxy.name === 'portkey' ? streams / 2 : streams,
     thinkMs: 0,

@@ -1,6 +1,6 @@
 // P15: CPU per request over TLS to a provider with 5 ms of latency, and connections opened to it per 1,000 requests,
-// also where it answers at once. It has a stub, an nginx (`proxy_ssl`) and an installation of its own, all with
-// keep-alive. Its clients pause between requests, since behind a latency no proxy is the bottleneck, and the row says
+// also for a provider that answers at once. The measure has its own stub, nginx (`proxy_ssl`) and installation, all
+// with keep-alive. Its clients pause between requests: behind a latency no proxy is the bottleneck, and the row says
 // the rates. The stub counts the connections that it accepts within each window.
 
 import { readFileSync } from 'node:fs';
@@ -30,19 +30,19 @@ const KEY = fileURLToPath(new URL('../../test/support/tls/localhost-key.pem', im
 const REPLY_BYTES = 1024;
 const CONNECTIONS_PER_1000_MAX = 5;
 /**
- * Before the first round: handshakes, and what a relay in JavaScript compiles. Clients that pause would need minutes
- * for the requests that this takes, so they do not yet.
+ * How long the load first runs without pauses: for the handshakes, and until V8 has compiled a relay in JavaScript.
+ * Clients that pause would need minutes for that many requests.
  */
 const PASSED_BEFORE_MS = 5_000;
 /**
- * Then with their pauses: V8 gives up code that it compiled for a full core (28 pieces in one second). The first window
- * of 1.5 s took twice the CPU of the next ones.
+ * How long the load then runs with pauses: V8 discards code that it compiled for a full core (28 functions in one
+ * second). The first window of 1.5 s took twice the CPU of the next ones.
  */
 const PASSED_PAUSING_MS = 4_000;
 
 /**
- * Clients that pause between their requests: behind a latency no proxy is the bottleneck, so CPU is compared at nearly
- * equal load, and as many requests are open at the most as there are clients, whatever else the machine does.
+ * Clients that pause between their requests. Behind a latency no proxy is the bottleneck, so CPU is compared at nearly
+ * equal load. At most as many requests are open as there are clients, whatever else the machine does.
  */
 const SIZES = [
   { body: '1k', connections: 64, thinkMs: 25, goal: 2 },
@@ -148,7 +148,7 @@ async function sampleAll(
         before = acceptedConnections(stubPort);
       });
       reportErrors(proxy, taken.result);
-      // Each count takes a connection of its own.
+      // Each reading of the count opens a connection of its own.
       const opened = (await acceptedConnections(stubPort)) - (await before) - 1;
       samples.get(proxy.name)?.push({ ...taken, opened });
     }
@@ -156,7 +156,7 @@ async function sampleAll(
   return samples;
 }
 
-/** Before the first round, of P17 too. */
+/** Runs a load unrecorded before the first round, also for P17. */
 export async function passUnrecorded(
   run: Run,
   proxies: readonly Proxy[],

@@ -1,4 +1,4 @@
-// Measures the small things that every request pays for, or every refused one: ids, counting, rating, rendering.
+// Measures small functions that every request, or every refused request, pays for: ids, counting, rating, rendering.
 // Nanoseconds, median of rounds.
 
 import { formatUsdJsonNumber } from '../../src/domain/money/format.ts';

@@ -1,6 +1,6 @@
-// For how long a text that is made to be slow keeps the event loop from everybody else: bodies as large as are screened
-// there, and larger ones, which go to a worker. Prints what is done at once, how long others waited meanwhile and how
-// long it took in all (medians of nine), of a stream its longest event; benchmarks/README.md says how to run it.
+// Measures how long a text that is designed to be slow blocks the event loop: bodies of the largest size that is
+// screened there, and larger ones, which go to a worker. Prints the time of the synchronous part, how long others
+// waited and the whole time (medians of nine); for a stream its slowest event. benchmarks/README.md says how to run it.
 
 import { Buffer } from 'node:buffer';
 import { readFileSync } from 'node:fs';
@@ -20,7 +20,7 @@ const NO_CLOAKING = { scopes: null, values: null };
 const MEGABYTE = 1_048_576;
 const ROUNDS = 9;
 const STREAMS = 3;
-/** With the JSON around it as much as the event loop screens itself. */
+/** The text's size: with the JSON around it, the most that the event loop screens itself. */
 const INLINE_BYTES = 32_000;
 
 function compiled(id: string, ...rules: Parameters<typeof ruleOf>[0][]): CompiledPolicy {
@@ -30,7 +30,7 @@ function compiled(id: string, ...rules: Parameters<typeof ruleOf>[0][]): Compile
 }
 
 const everything = compiled('everything', { detect: ENTITY_NAMES });
-/** As large as a policy may have them. */
+/** The largest patterns that a policy may have. */
 const exploding = compiled('exploding', {
   patterns: Array.from({ length: 4 }, (_, index) => ({ regex: `[a-z]*${'abcd'[index]}[a-z]{200}`, maxLength: 256 })),
 });
@@ -52,7 +52,10 @@ const workers = new WorkerPool({
 
 const medianOf = (taken: readonly number[]): number => taken.toSorted((one, other) => one - other)[ROUNDS >> 1] ?? 0;
 
-/** What is done before it is known whether it has to be waited for is done at once. */
+/**
+ * Prints one row. The call is timed until it returns: that part is synchronous, whether or not a promise has to be
+ * awaited.
+ */
 async function print(name: string, policy: CompiledPolicy, text: Buffer): Promise<void> {
   const whole = { stage: 'input' as const, body: bodyOf(text), places: chatCompletions.texts, parts: null };
   const [atOnceMs, lateMs, wholeMs]: [number[], number[], number[]] = [[], [], []];
@@ -71,7 +74,7 @@ async function print(name: string, policy: CompiledPolicy, text: Buffer): Promis
   console.log(`${name.padEnd(56)} ${atOnce} ms at once, then ${late} ms late, ${all} ms in all; ${end}`);
 }
 
-/** How long others waited for their turn meanwhile, at most. */
+/** Runs the work and measures how long others waited for the event loop, at most. */
 async function besides<T>(work: T | Promise<T>): Promise<[T, number]> {
   let isOver = false;
   let longestMs = 0;
@@ -106,7 +109,7 @@ await print('100,000 findings', emails, Buffer.alloc(700_000, 'a@b.co '));
 for (const bytes of [440, 4_000, 65_000, MEGABYTE])
   await print(`${bytes} bytes for patterns that explode`, exploding, Buffer.alloc(bytes, 'a'));
 
-/** A stream of such a text, an event at a time: its longest event, the least of several streams. */
+/** Screens a stream of such a text event by event; prints its slowest event, the least of several streams. */
 function printStream(name: string, policy: CompiledPolicy, text: Buffer, pieceBytes: number): void {
   const longestMs = Math.min(...Array.from({ length: STREAMS }, () => longestEventMs(policy, text, pieceBytes)));
   console.log(`${name.padEnd(56)} ${longestMs.toFixed(2).padStart(7)} ms for an event`);

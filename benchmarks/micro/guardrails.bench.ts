@@ -62,7 +62,7 @@ const patterns = policyOf({
   patterns: Array.from({ length: 40 }, (_, index) => ({ regex: `ACME-${index}-[0-9]{6}`, maxLength: 16 })),
 });
 
-/** The repository's own documents and sources, over and over: prose and code as requests have them. */
+/** The repository's own documents or sources, repeated: prose or code as requests contain it. */
 function textOf(directory: string, ending: string, bytes: number): Buffer {
   const root = new URL(`../../${directory}/`, import.meta.url).pathname;
   const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith(ending));
@@ -99,7 +99,10 @@ for (const [name, text] of [
 }
 for (const name of HOSTILE_TEXTS) print(`1 MB of ${name}`, everything, hostileText(name, MEGABYTE));
 
-/** A thousand deltas of a stream, four bytes each: scanned with what waits, and what waits anew. */
+/**
+ * A thousand deltas of a stream, four bytes each: each is scanned with the waiting text, of which a new part then
+ * waits.
+ */
 measureNs('1,000 deltas of 4 bytes, 12 detectors', () => {
   const findings: Finding[] = [];
   let from = 0;

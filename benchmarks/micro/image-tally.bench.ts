@@ -1,4 +1,4 @@
-// Measures what counting the images of a reply costs, per megabyte relayed, beside the cost of parsing the reply.
+// Measures what counting the images of a reply costs per megabyte relayed, compared with parsing the reply.
 
 import { ImageDocumentTally } from '../../src/generation/sse/image-tally.ts';
 import { systemClock } from '../../src/platform/clock.ts';

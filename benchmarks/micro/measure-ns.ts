@@ -1,15 +1,18 @@
-// Measures a small piece of work: nanoseconds a call, the median and the least of several rounds.
+// Measures a small piece of work: prints nanoseconds a call, the median and the minimum of several rounds.
 
 import { systemClock } from '../../src/platform/clock.ts';
 
 const ROUNDS = 15;
 const ROUND_MS = 40;
 
-/** Keeps results alive, so that nothing measured is optimised away; a string is flattened, as writing it out would. */
+/**
+ * Keeps results alive, so that V8 does not optimise the measured work away. A string is flattened, as if it were
+ * written out.
+ */
 const sink = Buffer.alloc(4096);
 let kept = 0;
 
-/** Prints a row; `work` is told how many calls of its round came before. */
+/** Prints a row. `work` gets the number of calls that came before in its round. */
 export function measureNs(name: string, work: (call: number) => unknown): void {
   let calls = 1;
   while (timeOf(work, calls) < ROUND_MS) calls *= 2;

@@ -1,5 +1,5 @@
-// Measures the scan of a multipart form: what an image edit with three photographs costs, and what an attacker could
-// make it cost.
+// Measures the scan of a multipart form: an image edit with three photographs, and the worst that an attacker could
+// send.
 
 import { randomFillSync } from 'node:crypto';
 import { type FormFault, type ScannedForm, scanMultipart } from '../../src/generation/request/multipart-scan.ts';

@@ -1,5 +1,5 @@
-// Measures what preparing a conversation costs (spec 4.11), in the thread that asks and through the worker pool, by
-// size and shape of the body.
+// Measures what preparing a conversation costs (spec 4.11), in the calling thread and through the worker pool, by size
+// and shape of the body.
 
 import { prepareConversation } from '../../src/domain/routing/conversation/prepare-conversation.ts';
 import type { PreparedConversation } from '../../src/domain/routing/conversation/prepared-conversation.ts';
@@ -13,8 +13,8 @@ const ROUND_BYTES = 8 * 1024 * 1024;
 const CALLS_MAX = 1000;
 
 /**
- * An agent's conversation of about so many bytes: a system prompt of a third of it, then turns of a question, a call, a
- * result and an answer.
+ * An agent's conversation of about this many bytes: a system prompt of a third of them, then turns of a question, a
+ * call, a result and an answer.
  */
 function conversation(bytes: number): Buffer {
   const prose = 'The quick brown fox reads the ledger, and "quotes" it:\n\tline by line. '.repeat(6);
@@ -92,8 +92,8 @@ const median = (values: readonly number[]): number =>
   values.toSorted((one, other) => one - other)[values.length >> 1] as number;
 
 /**
- * Wall time of the work itself; CPU of the process per call, all threads; CPU of this thread per call, which is what
- * the event loop pays.
+ * Returns the wall time of the work itself, the CPU of the process (all threads) per call, and the CPU of this thread
+ * per call, which is the event loop's part.
  */
 async function measure(body: Buffer): Promise<string> {
   const calls = Math.max(3, Math.min(CALLS_MAX, Math.floor(ROUND_BYTES / body.byteLength)));

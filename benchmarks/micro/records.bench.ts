@@ -1,5 +1,5 @@
-// Measures what the two records of a request cost: to write them into a batch, to read them back, and their bytes in
-// the spool. Nanoseconds, median of rounds. As many requests as are given end in one tick.
+// Measures the two records of a request: writing them into a batch, reading them back, and their bytes in the spool.
+// Nanoseconds, median of rounds. The argument says how many requests end in one tick.
 
 import { systemClock } from '../../src/platform/clock.ts';
 import type { ExecutionEnd, ExecutionStart } from '../../src/records/execution-record.ts';

@@ -1,6 +1,6 @@
-// Counts the new connections that Linux resets while listeners that share a port are replaced, with
-// net.ipv4.tcp_migrate_req as it is set. To compare, in a network namespace of its own: `unshare -n sh -c 'ip link set
-// lo up; sysctl -w net.ipv4.tcp_migrate_req=1; node benchmarks/micro/replaced-listener.bench.ts'`; takes ten seconds.
+// Counts the new connections that Linux resets while listeners that share a port are replaced, under the present value
+// of net.ipv4.tcp_migrate_req. To compare both values, use a network namespace: `unshare -n sh -c 'ip link set lo up;
+// sysctl -w net.ipv4.tcp_migrate_req=1; node benchmarks/micro/replaced-listener.bench.ts'`; it takes ten seconds.
 
 import { connect, createServer, type Server } from 'node:net';
 import { isMainThread, parentPort, Worker } from 'node:worker_threads';
@@ -25,7 +25,7 @@ function listen(): Promise<Server> {
   });
 }
 
-/** True: the connection was answered. */
+/** Resolves to true if the connection was answered. */
 function askOnce(): Promise<boolean> {
   return new Promise((resolve) => {
     let answered = false;

@@ -1,8 +1,7 @@
-// Measures reports over many facts on the embedded ClickHouse: a window of 92 days for one organization and for the
-// platform, with filters, listings, how fast facts are inserted while reports run or days are sealed, how long reports
-// take beside inserts, sealing and merging, and the memory of the process. `node benchmarks/micro/reports.bench.ts
-// [millions of facts, 10] [directory]`; takes minutes. A directory is kept, and one that has facts already is asked as
-// it is.
+// Measures reports over many facts on the embedded ClickHouse: 92 days of one organization and of the platform, with
+// filters; listings; how fast facts are inserted while reports run or days are sealed; how long reports take beside
+// inserts, sealing and merging; and the memory of the process. `node benchmarks/micro/reports.bench.ts [millions of
+// facts, 10] [directory]` takes minutes. A directory is kept, and facts that it already has are used.
 
 import { randomUUID } from 'node:crypto';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
@@ -32,12 +31,12 @@ import { generateFacts } from '../../test/support/fact-generator.ts';
 import { FACTS_WINDOW, fillFacts, fillPresentDay } from '../harness/fill-facts.ts';
 
 const FACTS = Number(process.argv[2] ?? 10) * 1_000_000;
-/** The last month of the facts is the present one, to which facts still come. */
+/** The months that are over. The last month of the facts is the present one, in which facts still arrive. */
 const PAST_MONTHS = ['202608', '202609'];
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 const ROUNDS = 3;
-/** As shipping inserts when facts come now and then, and when it has a backlog. */
+/** The sizes of inserts: of shipping when facts arrive now and then, and when it has a backlog. */
 const INSERTED_FACTS = [1_000, DEFAULT_LIMITS.factsMax];
 const INSERTING_MS = 15_000;
 
@@ -88,7 +87,7 @@ async function timedOnce<Result>(name: string, run: () => Promise<Result>): Prom
   return result;
 }
 
-/** Facts are inserted for a while: how many, beside something else that is done over and over. */
+/** Inserts facts for a while, beside other work that is repeated, and prints how many. */
 async function insertBeside(
   insert: (facts: readonly RequestFact[]) => Promise<void>,
   atOnce: number,
@@ -96,7 +95,7 @@ async function insertBeside(
 ): Promise<string> {
   const untilMs = performance.now() + INSERTING_MS;
   const isOver = (): boolean => performance.now() >= untilMs;
-  // Of what is not sealed, as they come.
+  // The facts are of a day that is not sealed, as they arrive.
   const facts = generateFacts(7, atOnce).facts.map((fact, index) => ({
     ...fact,
     admittedAtMs: PRESENT_DAY.untilMs + index,
@@ -119,7 +118,7 @@ async function insertBeside(
   );
 }
 
-/** What is done over and over: how often, and how long it takes. */
+/** Repeats the work; returns how often it ran and how long each run took. */
 async function timesWhile(work: () => Promise<unknown>, goesOn: () => boolean): Promise<string> {
   const takenMs: number[] = [];
   while (goesOn()) {
@@ -133,7 +132,7 @@ async function timesWhile(work: () => Promise<unknown>, goesOn: () => boolean): 
   return `${takenMs.length} times, median ${shown(median)} ms, longest ${shown(ordered.at(-1))} ms`;
 }
 
-/** Reports one after the other while something else runs, once. */
+/** Runs reports one after the other while the other work runs once. */
 async function reportsBeside(work: () => Promise<unknown>, report: () => Promise<unknown>): Promise<string> {
   let isOver = false;
   const working = work().finally(() => {
@@ -152,7 +151,7 @@ const client = await createClickHouse({ directory }, systemClock);
 const sealing = await createClickHouse({ directory }, systemClock);
 const beside = await createClickHouse({ directory }, systemClock);
 const reading: ClickHouseReader = { query: (statement) => sealing.query(statement), secondConnection: beside };
-/** From one that nearly all requests pass to one that few do. */
+/** Filters, from one that nearly all requests pass to one that few pass. */
 const FILTERS = {
   'successes alone': { status: 'success' },
   'errors alone': { status: 'error' },
@@ -180,10 +179,11 @@ try {
     await fillFacts(client, FACTS);
     const tookS = ((performance.now() - startMs) / 1000).toFixed(0);
     console.log(`${FACTS} facts made in ${tookS} s; ${residentMb()} MB resident`);
-    // Background merges go on for a while.
+    // Waits until background merges have settled.
     await sleep(20_000);
   }
-  // What the engine does itself once no fact has come to a month for a day (deploy/clickhouse/0004).
+  // Merges past months as the engine does by itself once a month has had no new fact for a day
+  // (deploy/clickhouse/0004).
   for (const month of PAST_MONTHS)
     await client.command({ query: `OPTIMIZE TABLE request_facts PARTITION ID '${month}' FINAL` });
   const parts = await selectRows(
@@ -217,7 +217,8 @@ try {
   mostMb = 0;
   const lastDay = { ...WINDOW, fromMs: WINDOW.untilMs - DAY_MS, granularity: 'hour' } as const;
   const threeDays = { ...WINDOW, fromMs: WINDOW.untilMs - 3 * DAY_MS, granularity: 'hour' } as const;
-  // As an administrator in Berlin asks: two hours at one end, and most of a day at the other, are in no whole day.
+  // The window of an administrator in Berlin: its two hours at one end and most of a day at the other are not whole
+  // days in UTC.
   const shifted = { ...WINDOW, fromMs: WINDOW.fromMs - 2 * HOUR_MS, untilMs: WINDOW.untilMs - 2 * HOUR_MS };
   const platform: ReportScope = { organizationId: null };
   for (const [name, question, recentCorrections] of [
@@ -293,7 +294,7 @@ try {
   }
   const besideSealing = await insertBeside(insert, DEFAULT_LIMITS.factsMax, sealAugust);
   console.log(`${DEFAULT_LIMITS.factsMax} at once, sealing a month: ${besideSealing}`);
-  // The days that are being sealed are not in the window.
+  // The window leaves out the days that are being sealed.
   const others = questionOf(organization(0), { ...WINDOW, fromMs: WINDOW.untilMs - 61 * DAY_MS });
   const ofOthers = (): Promise<unknown> => ofCells(others, true);
   await timed('routing report, 61 days, largest organization, alone', ofOthers);

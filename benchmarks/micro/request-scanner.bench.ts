@@ -1,5 +1,5 @@
-// Measures the request scanner against JSON.parse on bodies of 1 KB to 1 MB: what coding agents send, and what an
-// attacker would.
+// Measures the request scanner against JSON.parse on bodies of 1 KB to 1 MB: bodies of coding agents, and bodies of an
+// attacker.
 
 import { isUtf8 } from 'node:buffer';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -152,7 +152,7 @@ function bodies(): [string, string][] {
   return list;
 }
 
-/** The mean time of one call in the least disturbed of 15 rounds. */
+/** Returns the mean time of one call in the fastest of 15 rounds. */
 function measure(run: () => void, budgetMs: number): number {
   const once = process.hrtime.bigint();
   run();

@@ -1,5 +1,5 @@
-// Measures what every chunk of a stream pays for the watch on its end, and every reply for the reading of its usage.
-// Nanoseconds, median of rounds.
+// Measures what each chunk of a stream costs for the detection of the stream's end, and each reply for reading its
+// usage. Nanoseconds, median of rounds.
 
 import { chatCompletions } from '../../src/generation/dialects/chat-completions.ts';
 import type { Dialect } from '../../src/generation/dialects/dialect.ts';

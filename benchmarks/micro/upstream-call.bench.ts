@@ -1,5 +1,5 @@
-// Measures our HTTP/1.1 client: what the reading of a reply costs (nanoseconds), and a whole call on a kept connection
-// (microseconds of this process's CPU), with the body in one piece and in the three of a model's edit.
+// Measures our HTTP/1.1 client: reading a reply (nanoseconds), and a whole call on a kept connection (microseconds of
+// this process's CPU), with the body in one piece and in the three pieces that replacing the model's name makes.
 
 import { forwardedHeaders } from '../../src/upstream/header-policy.ts';
 import { ReplyReader } from '../../src/upstream/http1/reply-reader.ts';
@@ -31,7 +31,7 @@ function measureReply(name: string, reply: string): void {
   });
 }
 
-/** One more piece of a stream, as a read brings it. */
+/** Measures one more piece of a stream, as one read delivers it. */
 function measureChunks(name: string, chunks: string): void {
   const reader = new ReplyReader();
   const head = `HTTP/1.1 200 OK\r\n${HEADERS}transfer-encoding: chunked\r\n\r\n`;
@@ -82,8 +82,8 @@ const REQUEST: UpstreamRequest = {
 measureNs('the head of a request', () => requestHead(REQUEST, 'api.provider.example')?.length ?? 0);
 
 /**
- * As the OpenAI client of JavaScript sends them; in one text, of which each request cuts its own strings as the front
- * does.
+ * Headers as the JavaScript OpenAI client sends them, in one text: each request cuts its own strings from it, as the
+ * front does.
  */
 const SDK_HEADERS = Buffer.from(
   'host|127.0.0.1:8080|accept|application/json|content-type|application/json|user-agent|OpenAI/JS ' +

@@ -1,7 +1,7 @@
-// What a warm request of 1 KB costs in our own code, from its head to the end of its reply: the whole data plane in
-// this process, over no socket and without the system. So a busy machine moves the figure little, and a change to the
-// path shows that is lost in the noise of a whole run. Microseconds of CPU a request, and bytes that it leaves to the
-// collector. As many requests as are given come in one tick.
+// Measures what a warm request of 1 KB costs in our own code, from its head to the end of its reply: the whole data
+// plane in this process, without sockets or system calls. A busy machine changes the figure little, so it shows a
+// change to the path that the noise of a whole run would hide. Prints microseconds of CPU a request and the bytes that
+// it leaves to the collector. The argument says how many requests come in one tick.
 
 import { syncBuiltinESMExports } from 'node:module';
 import net, { type OnReadOpts } from 'node:net';
@@ -22,10 +22,10 @@ const KEY = 'tg-benchmark-0123456789abcdefghijklmnopqrstuvwxyz';
 const MODEL = 'bench/json-1024';
 const requestsPerTick = Number(process.argv[2] ?? 16);
 
-/** Sockets with a request whose reply has not been read. */
+/** Sockets that have received a request and not yet sent its reply. */
 let asked: ProviderSocket[] = [];
 
-/** Takes all that is written at once, and has the reply when it is told to. */
+/** A socket that accepts every write at once, and has the reply when told to. */
 class ProviderSocket {
   readonly errored = null;
   readonly writableLength = 0;
@@ -96,7 +96,7 @@ const HEADERS = [
   ['content-length', String(body.length)],
 ].map(([name = '', value = '']) => [Buffer.from(name), Buffer.from(value)] as const);
 
-/** As uWebSockets.js, it makes new strings each time. */
+/** The request's head; like uWebSockets.js, it makes new strings each time. */
 const REQUEST = {
   getQuery: () => undefined,
   forEach: (take: (name: string, value: string) => void) => {
@@ -163,7 +163,7 @@ for (let round = 0; round < ROUNDS; round++) {
   const { user, system } = process.cpuUsage(before);
   const grown = process.memoryUsage().heapUsed - heapBefore;
   microseconds.push((user + system) / requests);
-  // The collector has not run in between.
+  // The growth counts only if the collector has not run in between.
   if (grown > 0) bytes.push(grown / requests);
 }
 const sorted = (figures: readonly number[]): number[] => figures.toSorted((one, other) => one - other);

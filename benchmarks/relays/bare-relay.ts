@@ -1,7 +1,7 @@
-// The honest floor: a relay on uWebSockets.js and undici that does nothing but relay. No keys, no scan, no metering;
-// only what makes a relay fast is here: a free list of single-connection clients, one cork for head and first bytes,
-// and the chunks of one tick sent together. Run: node benchmarks/relays/bare-relay.ts <upstream origin> [port]. It
-// prints the port it listens on and ends when its parent does.
+// The lower bound: a relay on uWebSockets.js and undici that only relays. It has no keys, no scan and no metering, only
+// what makes a relay fast: a free list of single-connection clients, one cork for head and first bytes, and the chunks
+// of one tick sent together. Run: node benchmarks/relays/bare-relay.ts <upstream origin> [port]. It prints the port it
+// listens on and ends when its parent does.
 
 import { App, type HttpResponse, us_socket_local_port as localPort } from 'uWebSockets.js';
 import { Client, type Dispatcher } from 'undici';
@@ -64,7 +64,7 @@ class RelayHandler implements Dispatcher.DispatchHandler {
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
     this.pending.push(chunk);
-    // With a known length the whole body is awaited: it leaves with its head in one send from onResponseEnd.
+    // If the length is known, the whole body is awaited: onResponseEnd sends it with its head in one write.
     if (this.contentLength >= 0 || this.flushScheduled) return;
     this.flushScheduled = true;
     setImmediate(this.flush);
@@ -133,7 +133,7 @@ app.post('/*', (response, request) => {
   const parts: Buffer[] = [];
   response.onAborted(() => handler.abort());
   response.onData((chunk, isLast) => {
-    // The chunk's memory is uWebSockets.js's own and dies when this callback returns.
+    // uWebSockets.js owns the chunk's memory and reuses it when this callback returns.
     parts.push(Buffer.from(Buffer.from(chunk)));
     if (!isLast || handler.aborted) return;
     const body = parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts);

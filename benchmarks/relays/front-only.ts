@@ -1,5 +1,5 @@
-// Our own HTTP front and upstream client with every feature of the product off, to compare with. No keys, no scan,
-// no splice, no metering. Run: node benchmarks/relays/front-only.ts <upstream origin> [port]. It prints the port it
+// Our own HTTP front and upstream client with every feature of the product off, as a comparison: no keys, no scan, no
+// splice, no metering. Run: node benchmarks/relays/front-only.ts <upstream origin> [port]. It prints the port it
 // listens on and ends when its parent does.
 
 import type { ClientWatch } from '../../src/http/client-watch.ts';
@@ -72,12 +72,12 @@ class PlainRelay implements ReplyHandler, BodySink, ClientWatch {
   }
 
   onReplyPause(): void {
-    // A reply of known length leaves whole, from onReplyEnd.
+    // A reply of known length is sent whole by onReplyEnd.
     if (!this.knownLength) this.flush();
     this.keepNewest();
   }
 
-  /** What the client has no room for now must outlast this read. */
+  /** Copies the newest bytes that the client has no room for: their memory is reused after this read. */
   private keepNewest(): void {
     const newest = this.pending.pop();
     if (newest !== undefined) this.pending.push(Buffer.from(newest));

@@ -1,4 +1,4 @@
-// A provider behind TLS that speaks HTTP/2 alone: what tls-provider-stub.ts answers, after its latency.
+// A provider behind TLS that speaks only HTTP/2 and gives the answers of tls-provider-stub.ts, after the same latency.
 // Run: node benchmarks/stub/http2-provider-stub.ts <certificate> <key>. It prints the port it listens on and ends when
 // its parent does.
 

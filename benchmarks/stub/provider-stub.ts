@@ -32,7 +32,7 @@ function sendGroup(stream: Stream): void {
   const count = Math.min(stream.groupSize, stream.eventsLeft);
   stream.eventsLeft -= count;
   for (let i = 0; i < count; i++) {
-    // An uncorked write costs several sends; one cork an event makes it one, as a provider's flush does.
+    // An uncorked write costs several sends; one cork an event makes it one send, like a provider's flush.
     stream.response.cork(() => {
       stream.response.write(stampedEvent());
     });
@@ -83,7 +83,7 @@ function startStream(stream: Stream): void {
     tick = Math.floor(performance.now() / TICK_MS);
     ticker = setInterval(runTicks, TICK_MS);
   }
-  // The first event goes with the head. Then each stream has its own phase, so that the groups of all streams do not
+  // The first event is sent with the head. Each stream then has its own phase, so that the groups of all streams do not
   // fall into one tick.
   stream.eventsLeft--;
   stream.response.write(stampedEvent());

@@ -42,7 +42,7 @@ export function chatCompletionBody(bytes: number): Uint8Array {
   return Buffer.from(head + whole + ' '.repeat(room - whole.length) + tail, 'latin1');
 }
 
-/** What a router's judge thinks of everything. */
+/** The judgement that the classifier stub returns for every question. */
 export const JUDGEMENT: Uint8Array = Buffer.from(
   '{"model":"judge-1.0.0","answers":{"tier":{"type":"choice","choice":"light","confidence":0.9,' +
     '"probabilities":{"light":0.95,"strong":0.05}}},"usage":{"input_tokens":400,"output_tokens":16}}',

@@ -40,10 +40,7 @@ function answer(socket: TLSSocket, path: string): void {
   else socket.write(reply);
 }
 
-/**
- * Reads requests one after the other, as every proxy here sends them: the next comes when the reply to the last was
- * sent.
- */
+/** Reads requests one after the other: every proxy here sends the next request only after the reply to the last. */
 function serve(socket: TLSSocket): void {
   accepted += 1;
   let head = '';

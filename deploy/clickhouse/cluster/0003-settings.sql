@@ -1,4 +1,4 @@
--- What the user of the jobs process needs so that a fact, once its insert has succeeded, is in the cluster and stays there. To be given to that user:
+-- Settings of the jobs process's user, with which a fact is in the cluster, and stays there, once its insert has succeeded. Give them to that user:
 -- ALTER USER ... SETTINGS PROFILE 'tollgate'.
 
 CREATE SETTINGS PROFILE IF NOT EXISTS tollgate ON CLUSTER '{cluster}' SETTINGS
@@ -10,5 +10,5 @@ CREATE SETTINGS PROFILE IF NOT EXISTS tollgate ON CLUSTER '{cluster}' SETTINGS
     insert_deduplicate = 1,
     -- A report of one organization asks its shard alone.
     optimize_skip_unused_shards = 1,
-    -- A replica that lags says too little.
+    -- A replica that lags misses rows, so it is not asked.
     max_replica_delay_for_distributed_queries = 30;

@@ -1,5 +1,5 @@
-// `npm run prepare`: bundles the console (src/console) into src/console/built, for gateways to serve from memory. Plain
-// JavaScript, because npm runs it with whatever Node the host has. It asks no network.
+// `npm run prepare`: bundles the console (src/console) into src/console/built, which gateways serve from memory. Plain
+// JavaScript, because npm runs it with the host's Node. It uses no network.
 
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ const ICON = [
   "%3Cpath d='M6 12h20M10 12v12M22 12v12' stroke='white' stroke-width='3'/%3E%3C/svg%3E",
 ].join('');
 
-/** The page: what it needs comes from its own gateway, and nothing in it is a script or a style. */
+/** The page. It loads everything from its own gateway, and contains no inline script or style. */
 const page = (script, style) => `<!doctype html>
 <html lang="en">
 <head>
@@ -33,7 +33,7 @@ const page = (script, style) => `<!doctype html>
 </html>
 `;
 
-/** null: only what runs in production was installed. */
+/** Returns null if only production dependencies are installed. */
 async function loadBundler() {
   try {
     return await import('esbuild');
@@ -51,7 +51,7 @@ async function build(bundler) {
     bundle: true,
     minify: true,
     format: 'esm',
-    // What knows light-dark() in a stylesheet.
+    // The first browsers that support light-dark() in a stylesheet.
     target: ['chrome123', 'firefox120', 'safari17.5'],
     jsx: 'automatic',
     jsxImportSource: 'preact',

@@ -1,5 +1,6 @@
-// `npm run release:check`: what must hold before a version is given out, each with its answer, and what a person still
-// has to do. Writes the package and the list of its parts (CycloneDX) into release/.
+// `npm run release:check`: checks everything that must hold before a version is published, prints a line for each
+// check, and lists what a person still has to do. Writes the package and the list of its parts (CycloneDX) into
+// release/.
 
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -9,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const RELEASE = join(ROOT, 'release');
-/** Their terms ask for no more than their text beside the program. */
+/** These licenses require only that their text comes with the program. */
 const LICENSES = new Set([
   'MIT',
   'ISC',
@@ -25,7 +26,7 @@ const { version } = JSON.parse(read('package.json')) as { version: string };
 
 interface Check {
   readonly what: string;
-  /** null: it holds; else why not. */
+  /** Returns null if the check passes, otherwise the reason why it does not. */
   readonly run: () => string | null;
 }
 
@@ -106,7 +107,7 @@ function readLicenses(): string | null {
   const { packages } = JSON.parse(read('package-lock.json')) as {
     packages: Record<string, { dev?: boolean; license?: string; integrity?: string }>;
   };
-  // A package of another platform, which nobody here could read, has neither a license nor a hash in the lock file.
+  // The lock file has neither a license nor a hash for a package of another platform, since npm could not read it here.
   const unknown = Object.entries(packages).filter(
     ([path, { dev, license, integrity }]) =>
       path !== '' && dev !== true && integrity !== undefined && !isPermissive(license ?? ''),
@@ -114,7 +115,7 @@ function readLicenses(): string | null {
   return unknown.length === 0 ? null : unknown.map(([path, { license }]) => `${path}: ${license ?? 'none'}`).join('\n');
 }
 
-/** Of `(A OR B)` one may be chosen. */
+/** For `(A OR B)` one permissive license is enough. */
 function isPermissive(license: string): boolean {
   return license
     .replaceAll(/[()]/g, '')
@@ -145,7 +146,8 @@ function writeBillOfMaterials(): string | null {
     metadata: { timestamp?: string; component: { name: string } };
     components: unknown[];
   };
-  // npm names it for the directory; without time and a random number it is the same each time.
+  // npm takes the name from the directory. Without the time and the random serial number the list is the same each
+  // time.
   bill.metadata.component.name = 'tollgate';
   delete bill.serialNumber;
   delete bill.metadata.timestamp;

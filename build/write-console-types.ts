@@ -1,5 +1,5 @@
-// Writes the types of the HTTP surface that the console is checked against, from the product's own OpenAPI document.
-// Nothing runs for it: the document comes from the route table.
+// Writes the types of the HTTP API that the console is checked against, from the product's own OpenAPI document. No
+// server has to run: the document comes from the route table.
 
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

@@ -1,5 +1,5 @@
-// Writes the Grafana dashboards of deploy/grafana from the tables below: `node build/write-dashboards.ts`. A test holds
-// the files against these tables, and asks a real Prometheus for every expression.
+// Writes the Grafana dashboards of deploy/grafana from the tables below: `node build/write-dashboards.ts`. A test
+// compares the files with these tables, and runs every expression on a real Prometheus.
 
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -8,12 +8,12 @@ type Unit = 'short' | 'reqps' | 's' | 'bytes' | 'Bps' | 'currencyUSD' | 'percent
 
 interface Panel {
   readonly title: string;
-  /** What it says, and what is unusual. */
+  /** The description that Grafana shows: what the panel shows, and which values are unusual. */
   readonly text: string;
   readonly unit: Unit;
-  /** Of a line: its expression and its name. `$__rate_interval` is Grafana's. */
+  /** The expression and the legend of each line. Grafana replaces `$__rate_interval`. */
   readonly lines: readonly (readonly [expression: string, legend: string])[];
-  /** A number in place of lines over time. */
+  /** The panel shows one number instead of lines over time. */
   readonly isStat?: true;
   readonly isStacked?: true;
 }
@@ -26,7 +26,7 @@ interface Dashboard {
 
 const WINDOW = '[$__rate_interval]';
 const rate = (metric: string, by = '') => `sum${by === '' ? '' : ` by (${by})`} (rate(${metric}${WINDOW}))`;
-/** Of a counter that may have no series yet: nothing has happened is 0. */
+/** The rate of a counter that has no series before its first event: 0 instead of no value. */
 const rateOrNone = (metric: string, by = '') => `${rate(metric, by)} or vector(0)`;
 const quantile = (share: number, metric: string, by = '') =>
   `histogram_quantile(${share}, sum by (le${by === '' ? '' : `, ${by}`}) (rate(${metric}_bucket${WINDOW})))`;

@@ -10,9 +10,11 @@ import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const BUILT = join(ROOT, 'built');
-/** The rest of src/console is bundled, and the scanner's source compiled, before. */
+/**
+ * Modules that the package does not run: src/console is bundled before, and the scanner's source is compiled before.
+ */
 const NOT_RUN = /^src\/console\/|\.d\.ts$|\.as\.ts$/;
-/** What the sources read by a path of their own. */
+/** Files that the sources read by a path relative to a module. */
 const READ_AT_RUN_TIME = [
   'src/console/built',
   'src/generation/request/scan/request-scanner.wasm',

@@ -1,17 +1,18 @@
-// Makes each .wasm from its AssemblyScript source; with `--check` it only says whether the committed files are that.
+// Compiles each .wasm file from its AssemblyScript source. With `--check` it only compares the result with the
+// committed file.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import asc from 'assemblyscript/asc';
 
-/** Sources without their ending, with how much memory each has, in pages of 64 KB. */
+/** The sources without their extension, and the memory of each, in pages of 64 KB. */
 const MODULES = [{ path: 'generation/request/scan/request-scanner', initialPages: 16, maximumPages: 1024 }] as const;
 type WasmModule = (typeof MODULES)[number];
 
 const root = join(fileURLToPath(new URL('.', import.meta.url)), '..', '..', 'src');
 
-/** The WebAssembly module that a source gives today. */
+/** Compiles the present source; throws if it does not compile. */
 async function compile({ path, initialPages, maximumPages }: WasmModule): Promise<Uint8Array> {
   const source = `${basename(path)}.as.ts`;
   let wasm: Uint8Array | null = null;

@@ -1,5 +1,4 @@
-// `npm run check`: everything that can be said about the code without running the service, all at once, in well under
-// 20 seconds.
+// `npm run check`: runs all checks of the code that need no running service, all at once.
 
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
@@ -14,7 +13,7 @@ interface Step {
   readonly args: readonly string[];
 }
 
-/** Before all others, which read what it writes. */
+/** This step runs before all others, which read the file that it writes. */
 const CONSOLE_TYPES: Step = { name: 'openapi', command: process.execPath, args: ['build/write-console-types.ts'] };
 
 const STEPS: readonly Step[] = [
@@ -41,7 +40,7 @@ interface Outcome {
 async function run({ command, args }: Step): Promise<Outcome> {
   const startedMs = performance.now();
   return new Promise((resolve) => {
-    // Tools are scripts that ask for `node`: it is to be the pinned one.
+    // The tools are scripts that look for `node` on the PATH: they must find the pinned one.
     const child = spawn(command, args, {
       cwd: ROOT,
       stdio: ['ignore', 'pipe', 'pipe'],

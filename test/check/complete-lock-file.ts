@@ -1,6 +1,6 @@
-// Adds to package-lock.json the optional packages of other platforms that npm left out. It leaves them out when the
-// registry at hand does not serve them, and `npm ci` then refuses the file on every machine. To be run after `npm
-// install`: `node test/check/complete-lock-file.ts`.
+// Adds to package-lock.json the optional packages of other platforms that npm left out. npm leaves them out when the
+// registry does not serve them, and `npm ci` then refuses the file on every machine. Run it after `npm install`: `node
+// test/check/complete-lock-file.ts`.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -17,7 +17,7 @@ interface LockEntry {
 
 const PATH = fileURLToPath(new URL('../../package-lock.json', import.meta.url));
 const SYSTEMS = ['android', 'darwin', 'freebsd', 'netbsd', 'openbsd', 'openharmony', 'win32', 'linux', 'sunos', 'aix'];
-/** Longer names first: `arm64` is no `arm`. */
+/** Longer names come first, since `arm` is a part of `arm64`. */
 const PROCESSORS = ['arm64', 'riscv64', 'loong64', 'ppc64', 's390x', 'wasm32', 'ia32', 'x64', 'arm'];
 const EXACT_VERSION = /^\d+\.\d+\.\d+(-[\w.]+)?$/;
 
@@ -40,7 +40,7 @@ lock.packages = Object.fromEntries(
 writeFileSync(PATH, `${JSON.stringify(lock, null, 2)}\n`);
 console.log(added.length === 0 ? 'nothing is missing' : `added:\n  ${added.join('\n  ')}`);
 
-/** Platform packages are named for their platform, which keeps npm from fetching them anywhere else. */
+/** Describes a platform package. The platform in its name keeps npm from installing it on any other platform. */
 function describe(name: string, version: string, dev: boolean): LockEntry {
   const system = SYSTEMS.find((candidate) => name.includes(candidate));
   const processor = PROCESSORS.find((candidate) => name.includes(`-${candidate}`));

@@ -1,5 +1,5 @@
-// What documents say must hold: examples are read by the product's own parser, links and paths exist, commands,
-// settings, refusals and metrics are the code's.
+// House rules about documents: the product's own parser accepts their examples, their links and paths exist, and the
+// commands, settings, refusals and metrics that they name are the code's.
 
 import assert from 'node:assert/strict';
 import { existsSync, globSync, readFileSync } from 'node:fs';
@@ -24,7 +24,10 @@ const DOCUMENTS = [
   'test/isolation/README.md',
   ...globSync('docs/*.md', { cwd: ROOT }).sort(),
 ].map((path) => ({ path, text: read(path) }));
-/** What the changelog says of an earlier version need not hold any more. */
+/**
+ * Documents about the present version. The changelog also describes earlier versions, so it may name what no longer
+ * exists.
+ */
 const PRESENT = DOCUMENTS.filter(({ path }) => path !== 'CHANGELOG.md');
 const PACKAGE = JSON.parse(read('package.json')) as { version: string; scripts: Readonly<Record<string, string>> };
 
@@ -34,7 +37,7 @@ const LINE_CHARACTERS_MAX = 120;
 const DECISION_LINES_MAX = 3;
 
 describe('documents', () => {
-  test('are all there, with the license and what continuous integration runs', () => {
+  test('are complete, with the license and the script of continuous integration', () => {
     const pages = [
       'configuration',
       'providers',
@@ -51,7 +54,7 @@ describe('documents', () => {
       assert.ok(existsSync(join(ROOT, file)), `${file} is missing`);
   });
 
-  test('every configuration example is read without a fault', () => {
+  test('every configuration example is valid', () => {
     const examples = PRESENT.flatMap(({ path, text }) =>
       [...text.matchAll(/```yaml\n([\s\S]*?)```/g)].map(([, example = '']) => ({ path, example })),
     );
@@ -154,7 +157,7 @@ describe('documents', () => {
     );
     for (const [kind, rule] of Object.entries(REFUSAL_RULES)) {
       const code = 'code' in rule ? rule.code : kind;
-      // What nothing gives yet is named in a sentence.
+      // A refusal that no route gives yet has a sentence instead of a row.
       const expected = `${rule.status} ${rule.retryable ? 'yes' : 'no'}`;
       assert.ok(
         rows.get(code) === expected || text.includes(`\`${code}\` (${rule.status})`),
@@ -228,7 +231,7 @@ describe('documents', () => {
     assert.deepEqual([lock.version, lock.packages['']?.version], [newest, newest]);
   });
 
-  test('stand without documents that are not in the repository, and name no place on somebody’s machine', () => {
+  test('name no document outside the repository, and no path on somebody’s machine', () => {
     for (const { path, text } of DOCUMENTS) {
       assert.doesNotMatch(text, /\b(DESIGN|STYLE|SPEC|ATTACK|PERFORMANCE)(\.md|\b \d)/, path);
       assert.doesNotMatch(text, /["'`\s(](\/home\/\w+|\/Users\/\w+|\/root\b|\/work\/\w+|\/tmp\/\w+)/, path);

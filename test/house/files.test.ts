@@ -1,4 +1,4 @@
-// House rules about files: how they open, how long they are, what they are called, what they may not hold.
+// House rules about files: how they open, how long they are, how they are named, and what they may not contain.
 
 import assert from 'node:assert/strict';
 import { existsSync, globSync } from 'node:fs';
@@ -9,12 +9,12 @@ import { ALL_SOURCES, listBreaches, ROOT, type SourceFile, sourcesIn } from './s
 const PRODUCT = sourcesIn('src', 'workers', 'jobs');
 
 const LINES_MAX = 400;
-/** Longer than 400 lines, each for its reason. */
+/** Files that may be longer than 400 lines, each with its reason. */
 const LONG_FILES: Readonly<Record<string, string>> = {
   'src/generation/request/scan/request-scanner.as.ts': 'one grammar, compiled to one WebAssembly module',
 };
 
-/** A gateway's, and a browser's. */
+/** The clocks of the gateway and of the console, which may read the time. */
 const CLOCKS = ['src/platform/clock.ts', 'src/console/state/clock.ts'];
 
 const LINE_CHARACTERS_MAX = 120;
@@ -35,7 +35,7 @@ describe('files', () => {
     assert.deepEqual(breaches, []);
   });
 
-  test(`none is longer than ${LINES_MAX} lines, but for the named ones`, () => {
+  test(`none is longer than ${LINES_MAX} lines, except the listed ones`, () => {
     const lines = ({ text }: SourceFile) => text.split('\n').length - 1;
     assert.deepEqual(
       listBreaches(
@@ -84,7 +84,7 @@ describe('files', () => {
     );
   });
 
-  test('what only its class uses is `private`, in one style', () => {
+  test('members that only their class uses are `private`, in one style', () => {
     assert.deepEqual(
       listBreaches(
         sourcesIn('src', 'workers', 'jobs', 'benchmarks'),
@@ -131,7 +131,8 @@ describe('files', () => {
   });
 
   test('the machine is read in one place: time by the clock, the environment by the configuration', () => {
-    // The linter says the same; this also sees what its rule cannot, such as `new Date()` and destructuring.
+    // The linter has the same rule. This test also finds what the linter cannot, such as `new Date()` and
+    // destructuring.
     const time = ({ text }: SourceFile) => /\bDate\.now\b|\bnew Date\(\)/.exec(text)?.[0] ?? null;
     assert.deepEqual(
       listBreaches(
@@ -170,7 +171,7 @@ describe('files', () => {
 
   test('a path relative to a module leads somewhere, also after the module has moved', () => {
     const relative = /new URL\('(\.[^']*)', import\.meta\.url\)/g;
-    // What a build makes: there is none in a fresh checkout.
+    // A build makes these files: a fresh checkout does not have them.
     const built = join(ROOT, 'src/console/built');
     const breach = ({ path, text }: SourceFile) => {
       const targets = [...text.matchAll(relative)].map(([, target = '']) => join(ROOT, dirname(path), target));

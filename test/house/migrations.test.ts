@@ -1,5 +1,5 @@
-// A migration only adds: versions that do not know it run beside the one that applied it. What does more says why that
-// holds, or which versions it leaves behind (src/storage/schema-fit.ts).
+// A migration only adds: older versions run beside the version that applied it. The header of any other migration says
+// why older versions still work, or which versions no longer do (src/storage/schema-fit.ts).
 
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -8,7 +8,7 @@ import { describe, test } from 'node:test';
 import { readNeeds } from '../../src/storage/schema-fit.ts';
 import { ROOT } from './sources.ts';
 
-/** The last ones of before the rule. */
+/** The last migrations from before this rule. */
 const FREE = { 'deploy/postgres': 45, 'deploy/clickhouse': 8 } as const;
 const BESIDE = /^-- Beside older versions: \S.{10,}/m;
 
@@ -24,7 +24,7 @@ describe('migrations', () => {
       assert.deepEqual(breaches, []);
     });
 
-  test('what only adds is let through', () => {
+  test('statements that only add are accepted', () => {
     for (const sql of [
       'CREATE TABLE things (id uuid PRIMARY KEY, name text NOT NULL);\nCREATE UNIQUE INDEX things_name ON things (name);',
       'CREATE INDEX CONCURRENTLY generations_note ON generations (note);',
@@ -40,7 +40,7 @@ describe('migrations', () => {
       assert.deepEqual(findBreaches(sql, 47), [], sql);
   });
 
-  test('what takes away, forbids or changes is found', () => {
+  test('statements that remove, forbid or change are found', () => {
     for (const sql of [
       'ALTER TABLE wallets DROP COLUMN note;',
       'ALTER TABLE wallets ADD COLUMN note text NOT NULL;',
@@ -73,7 +73,7 @@ function findBreaches(sql: string, number: number): string[] {
   return statements.filter((statement) => !onlyAdds(statement, made));
 }
 
-/** `made`: tables of the same file, which nobody knows yet. */
+/** Whether the statement only adds. `made`: tables created in the same file, which no older version uses yet. */
 function onlyAdds(statement: string, made: ReadonlySet<string>): boolean {
   const [, index] = /^CREATE UNIQUE INDEX .*?\bON (\w+)/.exec(statement) ?? [];
   if (index !== undefined) return made.has(index);
@@ -87,13 +87,13 @@ function onlyAdds(statement: string, made: ReadonlySet<string>): boolean {
   );
 }
 
-/** One that every statement of an older version can leave out. */
+/** Whether the clause adds a column that every statement of an older version can leave out. */
 function addsColumn(clause: string): boolean {
   if (!/^ADD (?:COLUMN|INDEX)\b/.test(clause) || /\b(?:UNIQUE|PRIMARY KEY|GENERATED)\b/.test(clause)) return false;
   return !/\bNOT NULL\b/.test(clause) || /\bDEFAULT\b/.test(clause);
 }
 
-/** On one line, without comments, and with nothing in quotes. */
+/** The SQL on one line, without comments, and with empty quotes. */
 function withoutTexts(sql: string): string {
   return sql
     .replace(/\$(\w*)\$.*?\$\1\$/gs, "''")
@@ -101,7 +101,7 @@ function withoutTexts(sql: string): string {
     .replace(/\s+/g, ' ');
 }
 
-/** Split where no parenthesis is open. */
+/** Splits the text at separators outside all parentheses. */
 function splitOutside(text: string, separator: string): string[] {
   const parts = [''];
   let depth = 0;

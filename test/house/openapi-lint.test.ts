@@ -1,4 +1,4 @@
-// The OpenAPI document passes the recommended rules of a linter that others use, without an error or a warning.
+// The OpenAPI document passes the recommended rules of a public linter without an error or a warning.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -46,7 +46,7 @@ test('the OpenAPI document is linted without a warning', {
     { env: { ...process.env, ...OFFLINE, NODE_OPTIONS: '' }, maxBuffer: 1 << 24 },
   ).catch((failed: { readonly stdout: string }) => failed);
   const { totals, problems } = JSON.parse(stdout) as LintReport;
-  // A sign-in leads on to another page (303) whatever comes of it; the rule knows no operation that only redirects.
+  // A sign-in always redirects to another page (303). The rule does not expect an operation that only redirects.
   const redirects = Object.entries(document.paths).flatMap(([path, operations]) =>
     Object.entries(operations)
       .filter(([, operation]) => Object.hasOwn((operation as { responses: object }).responses, '303'))

@@ -1,5 +1,5 @@
-// What a request of the control plane may hold is bounded item by item: every list and record of its schemas has a
-// maximum, which is asked before an item is looked at, and the first mistake ends the check.
+// Requests of the control plane are bounded: every list and record in their schemas has a maximum, which is checked
+// before any item, and the check ends at the first mistake.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -7,7 +7,7 @@ import { DocumentSchemas, type Json } from '../../src/control-plane/openapi/docu
 import { checkAgainst } from '../../src/domain/refusals/check-against.ts';
 import { nameOf, routeTable } from '../support/route-table.ts';
 
-/** Bodies of generation requests are read by scanners of their own. */
+/** Operations of the control plane. Bodies of generation requests have their own scanners. */
 const operations = routeTable().filter(({ plane }) => plane !== 'data');
 const OWN_POLICY = 'PUT /v1/admin/active-org/guardrails/policies/:policyName';
 
@@ -19,7 +19,7 @@ describe('the schemas of requests', () => {
     assert.deepEqual(unbounded, []);
   });
 
-  test('look at no item of what has too many', () => {
+  test('look at no item of a list or record that has too many', () => {
     const many = counted(Array.from({ length: 100_000 }, () => ({})));
     const named = counted(Object.fromEntries(Array.from({ length: 100_000 }, (_, at) => [`a${at}`, {}])));
     const ruleWith = (fields: object) => ({ id: 'r', stage: 'input', action: 'flag', ...fields });
@@ -56,7 +56,7 @@ function checkBody(name: string, value: object): ReturnType<typeof checkAgainst>
   return checkAgainst(body, value);
 }
 
-/** A list or record, and how many of its items were looked at. */
+/** A list or record that counts how many of its items were looked at. */
 function counted<Value extends object>(target: Value): { readonly value: Value; readonly visited: () => number } {
   let visited = 0;
   const value = new Proxy(target, {
@@ -68,7 +68,7 @@ function counted<Value extends object>(target: Value): { readonly value: Value; 
   return { value, visited: () => visited };
 }
 
-/** The places in a schema that hold any number of items. A record says what its names are; a loose object does not. */
+/** The places in a schema that can hold any number of items. A record has `propertyNames`; a loose object does not. */
 function unboundedIn(body: (typeof operations)[number]['description']['body']): string[] {
   if (body === null) return [];
   const schemas = new DocumentSchemas();

@@ -1,5 +1,5 @@
-// The route table holds together: no row twice, every row says who may come in, and the OpenAPI document has all of
-// them and is sound.
+// The route table is consistent: no row twice, every row says who may call it, and the OpenAPI document contains every
+// route and is valid.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -44,7 +44,7 @@ describe('the route table', () => {
     assert.equal(new Set(patterns).size, patterns.length);
   });
 
-  test('says who may come in, and where the permission holds', () => {
+  test('says who may call each route, and where the permission applies', () => {
     for (const route of table) {
       const where = nameOf(route);
       if (route.plane === 'process') assert.deepEqual([route.permission, route.scope], [null, 'none'], where);
@@ -59,7 +59,7 @@ describe('the route table', () => {
     }
   });
 
-  test('is open to nobody in particular only where that is meant', () => {
+  test('needs no permission only on the listed routes', () => {
     assert.deepEqual(table.filter((route) => route.plane === 'process').map(nameOf), [
       'GET /v1/responses',
       'GET /v1/media/:id/public/:signature',

@@ -1,4 +1,4 @@
-// The project's own files as the house rules look at them.
+// Reads the project's own source files for the house rules.
 
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const FOLDERS = ['src', 'workers', 'jobs', 'test', 'benchmarks', 'bin', 'build'];
 
 export interface SourceFile {
-  /** From the root of the repository. */
+  /** The path from the root of the repository. */
   readonly path: string;
   readonly text: string;
 }
@@ -29,7 +29,7 @@ export function sourcesIn(...folders: readonly string[]): SourceFile[] {
   return ALL_SOURCES.filter(({ path }) => folders.some((folder) => path.startsWith(`${folder}/`)));
 }
 
-/** What breaks a rule, as one message: tests show all of it at once. */
+/** All breaches of a rule, one message each, so that a test shows all of them at once. */
 export function listBreaches(files: readonly SourceFile[], breach: (file: SourceFile) => string | null): string[] {
   return files.flatMap((file) => {
     const found = breach(file);

@@ -1,4 +1,5 @@
-// House rules about SQL: it lives in storage and in numbered files, and values never become part of its text.
+// House rules about SQL: statements are only in storage and in numbered files, and values never become part of a
+// statement's text.
 
 import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
@@ -21,7 +22,7 @@ describe('SQL', () => {
     });
   }
 
-  test('statements stand in src/storage and nowhere else', () => {
+  test('statements are in src/storage and nowhere else', () => {
     const elsewhere = sourcesIn('src', 'jobs', 'workers').filter(({ path }) => !path.startsWith('src/storage/'));
     assert.deepEqual(
       listBreaches(elsewhere, ({ text }) => STATEMENT.exec(text)?.[0] ?? null),
@@ -37,25 +38,25 @@ describe('SQL', () => {
     },
   );
 
-  test('the rule above bites', () => {
+  test('the rule above finds a seeded breach', () => {
     const text = ['query(`SELECT * FROM wallets WHERE id = $', '{id}`)'].join('');
     assert.notEqual(findInterpolation({ path: 'seeded', text }), null);
     assert.equal(findInterpolation({ path: 'seeded', text: text.replace('{id}', '{COLUMNS}') }), null);
   });
 
-  test('there is something to look at', () => {
+  test('there are statements to check', () => {
     assert.ok(ALL_SOURCES.some(({ path, text }) => path.startsWith('src/storage/') && STATEMENT.test(text)));
   });
 });
 
 /**
- * A `${...}` inside a template that is a statement, unless it is a constant or passes a function that quotes or checks
- * it.
+ * Finds a `${...}` in a statement that is neither a constant nor the result of a function that quotes or checks it;
+ * null if there is none.
  */
 function findInterpolation({ text }: SourceFile): string | null {
   for (const [template] of text.matchAll(/`(?:[^`\\]|\\.)*`/g)) {
     if (!STATEMENT.test(template)) continue;
-    // What follows FORMAT is data in ClickHouse's own framing, not SQL.
+    // Text after FORMAT is data in ClickHouse's own format, not SQL.
     const [statement = ''] = template.split(/FORMAT JSON\w+\\n/);
     for (const [whole, expression = ''] of statement.matchAll(/\$\{([^}]*)\}/g)) {
       if (!/^[A-Z][A-Z0-9_]*$/.test(expression) && !/^(\w+\.)?(quote|checked)\w*\(/.test(expression)) return whole;

@@ -42,7 +42,7 @@ describe('tables', () => {
     );
   });
 
-  test('facts are inserted and dropped where their days are opened first', () => {
+  test('facts are inserted and dropped only by code that opens their days first', () => {
     const homes = ['facts.ts', 'insert-accepted-facts.ts', 'fact-partitions.ts'].map(
       (name) => `src/storage/clickhouse/${name}`,
     );

@@ -1,10 +1,10 @@
-// Asks a gateway again whose connection was reset: one that is being replaced may reset a connection whose request it
-// never read, and the next process answers.
+// Repeats a request whose connection was reset: a gateway that is being replaced may reset a connection whose request
+// it never read, and the next process answers.
 
 import { pause } from '../support/waiting.ts';
 
 const ATTEMPTS_MAX = 10;
-/** The one that is being replaced is given time to close its listening socket. */
+/** The pause before the repetition, so that the old gateway can close its listening socket. */
 const PAUSE_MS = 20;
 
 export async function askAgain<Answer>(ask: () => Promise<Answer>): Promise<Answer> {

@@ -1,4 +1,4 @@
-// What every run must show: no violation, and enough that was served.
+// Asserts what every run must show: no violation, and enough served requests.
 
 import assert from 'node:assert/strict';
 import type { Isolation, IsolationOptions } from './isolate.ts';
@@ -11,8 +11,8 @@ export async function assertIsolated(isolation: Isolation, options: IsolationOpt
   assert.equal(watch.violationCount, 0, `${watch.report()}\nagain: ${again}`);
   assert.ok((watch.answers.get('provider 200') ?? 0) > options.exchanges / 2, watch.report());
   if (options.media === undefined) return;
-  // What is not asked for cannot be refused. Chance decides how often each comes: the shares are far below what runs
-  // have.
+  // Without requests that must be refused the run would prove nothing. Chance decides how often each kind occurs: the
+  // required shares are far below those of real runs.
   for (const [what, share] of [
     ['POST 200', 6],
     ['GET 404', 10],

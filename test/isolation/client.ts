@@ -1,5 +1,5 @@
-// The clients of a run: kept connections, shared by all tenants as behind one proxy, that send what the plan says,
-// leave where it says, and check every byte of what comes back.
+// The clients of a run. They use kept connections, which all tenants share as behind one proxy, send what the plan
+// says, leave where the plan says, and check every byte of each reply.
 
 import { connect, type Socket } from 'node:net';
 import { checkBlockedReply, checkGuardedRefusal } from './guarded.ts';
@@ -52,13 +52,13 @@ export class Clients {
   }
 }
 
-/** What has come of one reply. */
+/** The state of reading one reply. */
 interface Reading {
   readonly exchange: Exchange;
   status: number;
-  /** null: the gateway's own words. */
+  /** The reply that a provider sent; null: the gateway itself answers. */
   expected: SentReply | null;
-  /** -1: in chunks. */
+  /** Bytes of the body still to come; -1: the body is in chunks. */
   left: number;
   at: number;
   refusal: string;
@@ -70,7 +70,7 @@ export class ClientConnection {
   isClosed = false;
   private readonly socket: Socket;
   private readonly watch: Watch;
-  /** null: nobody who has any sends over it. */
+  /** null: no organization with own keys uses this connection. */
   private readonly ownKeys: OwnKeys | null;
   private held: Buffer = EMPTY;
   private waiting: Exchange[] = [];
@@ -248,7 +248,7 @@ export class ClientConnection {
     return bytes.subarray(own.length);
   }
 
-  /** Lines are short: what is missing of one is held. */
+  /** Reads a chunked body. Chunk lines are short, so an incomplete line is kept until the rest comes. */
   private readChunked(reading: Reading, bytes: Buffer): Buffer {
     if (this.chunk === 'data') {
       const own = bytes.subarray(0, this.chunkLeft);
@@ -285,7 +285,7 @@ export class ClientConnection {
     this.leave('cut');
   }
 
-  /** Bytes of a reply's body, against what the provider has sent for it. */
+  /** Compares bytes of a reply's body with what the provider has sent for it. */
   private take(reading: Reading, bytes: Buffer): void {
     const { exchange, expected } = reading;
     this.watch.checkedBytes += bytes.length;

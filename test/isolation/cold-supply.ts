@@ -1,17 +1,17 @@
-// What no gateway has seen: keys, wallets, saved responses and numbers of exchanges, each for one look-up. What a
-// gateway remembers it may serve without a look-up, also while the store does not answer.
+// Supplies keys, wallets, saved responses and numbers of exchanges that no gateway has seen, each for one look-up. What
+// a gateway remembers it may serve without a look-up, even while the store does not answer.
 
 import { derivePepper, hashCredential } from '../../src/domain/identity/key-hash.ts';
 import type { Postgres } from '../../src/storage/postgres/pool.ts';
 import { COLD_TENANTS, coldKey, FIRST_COLD_TENANT, MODELS, slugOf } from './world.ts';
 
-/** Numbers of these exchanges begin here. */
+/** The first number of these exchanges. */
 const FIRST_INDEX = 50_000_000_000;
 
 export interface SavedBefore {
   readonly tenant: number;
   readonly responseId: string;
-  /** Public id. */
+  /** The model's public id. */
   readonly model: string;
 }
 
@@ -33,13 +33,13 @@ export class ColdSupply {
     return this.wallets < COLD_TENANTS;
   }
 
-  /** A tenant of whose wallet nothing was ever leased. */
+  /** Returns a tenant from whose wallet nothing was ever leased. */
   takeWallet(): number {
     if (!this.hasWallet) throw new Error('every cold wallet is used up');
     return FIRST_COLD_TENANT + this.wallets++;
   }
 
-  /** A new key for each of these tenants, in order. */
+  /** Creates a new key for each of these tenants, in order. */
   async makeKeys(postgres: Postgres, tenants: readonly number[]): Promise<string[]> {
     const secrets = tenants.map((tenant) => coldKey(tenant, this.keys++));
     await postgres.query(
@@ -53,7 +53,7 @@ export class ColdSupply {
     return secrets;
   }
 
-  /** As if a gateway that is gone had relayed them. */
+  /** Stores saved responses, as if a gateway that is gone had relayed them. */
   async saveResponses(postgres: Postgres, saved: readonly SavedBefore[]): Promise<void> {
     const providerOf = (model: string): string => MODELS.find(({ id }) => id === model)?.deployments[0]?.provider ?? '';
     await postgres.query(

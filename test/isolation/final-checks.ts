@@ -1,5 +1,5 @@
-// What must be true once a run is over: nothing is under way any more, and whoever looks up or lists generations and
-// responses finds only his own.
+// Checks what must be true once a run is over: nothing is open any more, and every tenant who looks up or lists
+// generations and responses finds only its own.
 
 import { SeededRandom } from '../simulation/seeded-random.ts';
 import { GAUGES } from '../support/gateway-gauges.ts';
@@ -15,7 +15,7 @@ import type { Watch } from './watch.ts';
 import { warmKey } from './world.ts';
 
 const LOOKED_UP = 5;
-/** Numbers of these exchanges begin here. */
+/** The first number of these exchanges. */
 const FIRST_INDEX = 70_000_000_000;
 const QUIET_TIMEOUT_MS = 90_000;
 const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g;
@@ -25,7 +25,7 @@ export interface FinalParts {
   readonly adminUrl: string;
   readonly load: Load;
   readonly watch: Watch;
-  /** Those who took part. */
+  /** The tenants that took part. */
   readonly tenants: readonly number[];
 }
 
@@ -42,7 +42,7 @@ export async function checkQuiet({ adminUrl, watch }: Pick<FinalParts, 'adminUrl
 }
 
 export async function checkLookUps(parts: FinalParts): Promise<void> {
-  // Each of them waits in turn for the database or for the reports; nothing of one hangs on another.
+  // The tenants are checked in parallel: each check waits for the database or for reports, and none depends on another.
   await Promise.all(
     parts.tenants.flatMap((tenant) => [
       checkGenerations(parts, tenant),
@@ -56,7 +56,7 @@ function other({ tenants }: FinalParts, tenant: number): number {
   return tenants[(tenants.indexOf(tenant) + 1) % tenants.length] ?? 0;
 }
 
-/** Asks again after 503: what is not found may not be posted yet, and on a busy machine posting takes its time. */
+/** Repeats a request after 503: a missing record may not be posted yet, and on a busy machine posting is slow. */
 async function get({ url }: FinalParts, path: string, tenant: number): Promise<{ status: number; text: string }> {
   const headers = { authorization: `Bearer ${warmKey(tenant, false)}` };
   const { status, body } = await waitFor(
@@ -93,7 +93,7 @@ async function checkGenerations(parts: FinalParts, tenant: number): Promise<void
   }
 }
 
-/** Lists what is in the facts by now. */
+/** Checks a listing of what is in the facts by now. */
 async function checkListing(parts: FinalParts, tenant: number): Promise<void> {
   const { watch, load } = parts;
   const { status, text } = await get(parts, '/v1/usage/me/requests', tenant);
@@ -107,7 +107,7 @@ async function checkListing(parts: FinalParts, tenant: number): Promise<void> {
     if (mark.tenant !== tenant) watch.violation('foreign mark', `tenant ${tenant} lists ${JSON.stringify(mark)}`);
 }
 
-/** Another tenant's response is neither read nor continued, and no provider is asked. */
+/** Another tenant's response can be neither read nor continued, and no provider is called for it. */
 async function checkForeignResponses(parts: FinalParts, tenant: number): Promise<void> {
   const { url, load, watch } = parts;
   const random = new SeededRandom(tenant);

@@ -1,4 +1,4 @@
-// What becomes of what is planted (planted.ts) on its way: at providers, in their replies, and at clients.
+// Says what providers, replies and clients must contain in place of the planted texts (planted.ts).
 
 import { findMarks } from './marks.ts';
 import type { Exchange } from './plan.ts';
@@ -9,15 +9,15 @@ import { hasPolicy } from './world.ts';
 export interface Onward {
   readonly body: Buffer;
   readonly modelAt: { readonly start: number; readonly end: number };
-  /** Where placeholders stand that nobody can know before. */
+  /** The positions of placeholders, which nobody can know before. */
   readonly holes: readonly number[];
 }
 
 const PLACEHOLDER = /^TGE\d{12}$/;
-/** Of a stream: so many characters of what is planted come in one event, so that every word is cut. */
+/** A stream has this many characters of planted text in one event, so that every word is cut. */
 const EVENT_CHARACTERS = 5;
 
-/** What a provider is to get of it, except for the model's name there. */
+/** The text that a provider must get, except for the model's name. */
 export function onwardOf({ body, modelAt, planted }: Exchange): Onward | null {
   if (modelAt === null) return null;
   const at = planted === null ? -1 : body.indexOf(planted.text);
@@ -36,7 +36,7 @@ export function onwardOf({ body, modelAt, planted }: Exchange): Onward | null {
   };
 }
 
-/** `bytes`, which lie from `start` on in the body, cut so that each hole is a buffer of its own, which is empty. */
+/** Cuts `bytes`, which start at `start` in the body, so that each hole becomes an empty buffer of its own. */
 export function cutAtHoles(bytes: Buffer, start: number, holes: readonly number[]): { parts: Buffer[]; cut: Buffer[] } {
   const parts: Buffer[] = [];
   const cut: Buffer[] = [];
@@ -55,7 +55,10 @@ export function cutAtHoles(bytes: Buffer, start: number, holes: readonly number[
 
 const PLANTED_REPLIES: ReadonlySet<string> = new Set(['chat', 'auto', 'responses', 'continued', 'messages']);
 
-/** Where a stream breaks off, half a word is a word of its own: nobody could say what is to come of it. */
+/**
+ * Whether a reply has planted text. Where a stream breaks off, half a word counts as a word of its own, and its
+ * expected result cannot be known.
+ */
 function isReplyPlanted({ kind, isStream, providerSteps }: Exchange): boolean {
   return PLANTED_REPLIES.has(kind) && !(isStream && providerSteps.includes('cuts its reply in the middle'));
 }
@@ -64,7 +67,7 @@ export function blocksReply(exchange: Exchange): boolean {
   return exchange.planted?.end === 'blocks the reply' && hasPolicy(exchange.tenant) && isReplyPlanted(exchange);
 }
 
-/** What a reply begins with, and what its client is to get of that. */
+/** The planted beginning of a reply, and what its client must get for it. */
 function replyPieces(exchange: Exchange): Piece[] {
   const { planted, tenant, index } = exchange;
   if (planted === null || !isReplyPlanted(exchange)) return [];
@@ -88,7 +91,10 @@ export function replyText(exchange: Exchange): { readonly written: string; reado
   };
 }
 
-/** The same in events: what stands for something begins where that began, and nothing of it is left behind. */
+/**
+ * The same as events. A replacement begins in the event in which the replaced text began, and nothing of that text
+ * remains.
+ */
 export function replyEvents(exchange: Exchange): { readonly written: string; readonly arrives: string }[] {
   const events: { written: string; arrives: string }[] = [];
   let at = 0;
@@ -104,7 +110,7 @@ export function replyEvents(exchange: Exchange): { readonly written: string; rea
   return events;
 }
 
-/** A stream that a policy ended: whole events as they are to be, then the error and nothing else. */
+/** Checks a stream that a policy ended: the expected whole events, then the error and nothing else. */
 export function checkBlockedReply(exchange: Exchange, text: string, expected: Buffer, watch: Watch): void {
   const where = `client of exchange ${exchange.index} of tenant ${exchange.tenant} (${exchange.kind}), a blocked reply`;
   const events = text.split('\n\n').filter((event) => event !== '');
@@ -120,7 +126,7 @@ export function checkBlockedReply(exchange: Exchange, text: string, expected: Bu
     if (mark.tenant !== exchange.tenant) watch.violation('foreign mark', `${where}: ${JSON.stringify(mark)}`);
 }
 
-/** What a client got in the gateway's own words. */
+/** Checks an answer that the gateway itself gave to a client. */
 export function checkGuardedRefusal(exchange: Exchange, status: number, text: string, watch: Watch): void {
   const { planted, tenant, index } = exchange;
   if (planted === null) return;
@@ -134,20 +140,23 @@ export function checkGuardedRefusal(exchange: Exchange, status: number, text: st
   checkWithoutValues(exchange, text, watch);
 }
 
-/** The gateway's own words quote nothing. */
+/** An answer of the gateway itself never quotes a value. */
 function checkWithoutValues({ planted, index }: Exchange, text: string, watch: Watch): void {
   const shown = planted?.hidden.find((value) => text.includes(value));
   if (shown !== undefined)
     watch.violation('wrong bytes', `client of exchange ${index}: ${shown} stands in a refusal: ${text.slice(-300)}`);
 }
 
-/** The placeholders that providers have seen: an organization's value always has the same one, and nobody shares it. */
+/**
+ * The placeholders that providers have seen. An organization's value always has the same placeholder, and no two
+ * organizations share one.
+ */
 export class SeenPlaceholders {
   private readonly byValue = new Map<string, string>();
   private readonly ownerOf = new Map<string, string>();
   private newest: { readonly tenant: number; readonly placeholder: string }[] = [];
 
-  /** `found`: what stood where the exchange's values were. */
+  /** Takes the placeholders `found` in place of the exchange's values. */
   take({ tenant, index, planted }: Exchange, found: readonly Buffer[], watch: Watch): void {
     if (planted === null || found.length === 0) return;
     const values = planted.pieces.filter(({ cloaked }) => cloaked === true);
@@ -172,7 +181,7 @@ export class SeenPlaceholders {
     this.ownerOf.set(placeholder, owner);
   }
 
-  /** One that no request of this organization has made. */
+  /** Returns a placeholder that no request of this organization has produced. */
   strangerTo(tenant: number): string {
     return this.newest.find((one) => one.tenant !== tenant)?.placeholder ?? '';
   }

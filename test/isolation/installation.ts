@@ -1,5 +1,5 @@
-// The gateway that a run attacks: a whole installation, and beside it single gateway processes on the same database, in
-// which a fault may be planted.
+// The installation that a run attacks, and single gateway processes beside it on the same database, into which a fault
+// may be planted.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -15,12 +15,15 @@ const COMMAND = fileURLToPath(new URL('../../bin/tollgate.js', import.meta.url))
 const SLOW_LINES = new URL('./slow-lines.ts', import.meta.url).href;
 const PLANT = new URL('./plant.ts', import.meta.url).href;
 const NODE_OPTIONS = `--disable-warning=ExperimentalWarning --import=${SLOW_LINES}`;
-/** That of the installation may begin as every process of the test run does; a fault is planted into the source. */
+/**
+ * NODE_OPTIONS of the installation, which include those of the test run. A gateway with a planted fault loads the
+ * sources instead.
+ */
 const INSTALLATION_NODE_OPTIONS = `${process.env.NODE_OPTIONS ?? ''} ${NODE_OPTIONS}`;
 const STOP_TIMEOUT_MS = 20_000;
-/** Files have public addresses, below which no other file may be read. */
+/** Files have public addresses, from which no other file must be readable. */
 const MEDIA = { MEDIA: 'disk', MEDIA_PUBLIC_URL: 'https://files.isolation.test' } as const;
-/** Of the installation and of the gateways beside it. */
+/** The master key of the installation and of the gateways beside it. */
 export const MASTER_KEY = randomBytes(32).toString('base64');
 
 export function startInstallation(configurationYaml: string, gatewayProcesses: number): Promise<Tollgate> {
@@ -37,14 +40,14 @@ export function startInstallation(configurationYaml: string, gatewayProcesses: n
   });
 }
 
-/** One gateway process that is not the installation's own. */
+/** A gateway process beside the installation's own. */
 export interface LoneGateway {
   readonly url: string;
   readonly adminUrl: string;
   stop(): Promise<void>;
 }
 
-/** `planted`: the name of the fault in it (planted-faults.ts). */
+/** Starts a gateway process; `planted` names the fault in it (planted-faults.ts). */
 export async function startLoneGateway(tollgate: Tollgate, planted: string): Promise<LoneGateway> {
   const [port, adminPort] = [await findFreePort(), await findFreePort()];
   let output = '';

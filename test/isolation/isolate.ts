@@ -1,6 +1,6 @@
-// One isolation run from its start to its last check: installation, providers, load, look-ups that wait, a rolling
-// restart under load, and what must be true afterwards. The same installation can serve several runs, also against a
-// gateway process in which a fault is planted.
+// One isolation run from start to last check: installation, providers, load, look-ups that wait, a rolling restart
+// under load, and the final checks. Several runs can use the same installation, also against a gateway process in which
+// a fault is planted.
 
 import type { Tollgate } from '../support/gateway.ts';
 import { ColdSupply } from './cold-supply.ts';
@@ -22,38 +22,38 @@ export interface IsolationOptions {
   readonly from: number;
   readonly exchanges: number;
   readonly atOnce: number;
-  /** Large bodies and faults are rare: for speed in a long run. */
+  /** Large bodies and faults are rare, so that a long run is fast. */
   readonly isLight: boolean;
-  /** Exchanges between two rounds of look-ups that wait, of every kind one. */
+  /** The number of exchanges between two rounds of waiting look-ups. A round has one look-up of every kind. */
   readonly lookUpsEvery: number;
-  /** Instead: rounds without a break, until so many clients have left in look-ups of each of these kinds. */
+  /** Instead: rounds without a pause, until this many clients have left in look-ups of each of these kinds. */
   readonly densely?: { readonly lookUps: readonly LookUp[]; readonly leavers: number };
-  /** Most exchanges are of organizations with own provider keys; between two changes of a key are so many. */
+  /** Most exchanges belong to organizations with own provider keys, and a key changes after this many exchanges. */
   readonly ownKeys?: { readonly changeEvery: number };
-  /** Most exchanges are of organizations whose policies change what passes. */
+  /** Most exchanges belong to organizations whose policies change texts. */
   readonly isGuarded?: boolean;
-  /** Files of the plain organizations are uploaded and asked for beside the exchanges, in so many steps at least. */
+  /** Beside the exchanges, plain organizations upload and request files, in at least this many steps. */
   readonly media?: { readonly steps: number };
-  /** Exchanges between two rolling restarts of the gateways; 0: none. */
+  /** The number of exchanges between two rolling restarts of the gateways; 0: no restart. */
   readonly rollEvery: number;
-  /** The address of one gateway that is attacked instead of the installation's own. */
+  /** The address of the one gateway to attack instead of the installation's own. */
   readonly instead?: { readonly url: string; readonly adminUrl: string };
-  /** No further exchange begins once something is found. */
+  /** No further exchange begins once a violation is found. */
   readonly endsAtFirst?: boolean;
   readonly onProgress?: { readonly everyMs: number; readonly tell: (watch: Watch) => void };
 }
 
 const PLAIN_TENANTS = Array.from({ length: TENANTS }, (_, index) => index + 1);
-/** Of a round beside a load, and of one of many. */
+/** The number of clients in a round beside a load, and in one of many dense rounds. */
 const CLIENTS = { beside: 6, densely: 60 } as const;
 
 export class Isolation {
   readonly tollgate: Tollgate;
   private readonly supply = new ColdSupply(MASTER_KEY);
   private readonly providers: Providers;
-  /** Of the run that is under way. */
+  /** The state of the present run. */
   private readonly present: { watch: Watch; open: Map<number, Exchange>; lookUps: LookUps | null };
-  /** How many have begun. */
+  /** The number of runs that have begun. */
   private runs = 0;
   private readonly endWithUs = (): void => void process.kill(this.tollgate.pid, 'SIGTERM');
 
@@ -81,7 +81,7 @@ export class Isolation {
     this.tollgate = tollgate;
     this.providers = providers;
     this.present = present;
-    // A bug of the run's own must not leave an installation behind.
+    // If the run itself fails, no installation must be left behind.
     process.once('exit', this.endWithUs);
   }
 
@@ -118,7 +118,7 @@ export class Isolation {
               () => end.reached || isOver(),
             );
       this.runs += 1;
-      // It is waited for behind the load.
+      // The load awaits it later, so an early failure must not count as unhandled.
       files?.catch(() => undefined);
       const ownTenants = options.ownKeys === undefined ? [] : OWN_TENANTS;
       const isGuarded = options.isGuarded === true;
@@ -143,7 +143,7 @@ export class Isolation {
     return watch;
   }
 
-  /** Look-ups that wait and rolling restarts, beside the load. */
+  /** Runs waiting look-ups and rolling restarts beside the load. */
   private async workBeside(
     { lookUpsEvery, densely, rollEvery, instead, ownKeys }: IsolationOptions,
     lookUps: LookUps,

@@ -4,7 +4,7 @@ import { after, before, describe, test } from 'node:test';
 import { assertIsolated } from './assert-isolated.ts';
 import { Isolation } from './isolate.ts';
 
-/** A seed that found something stays here. */
+/** Seeds that once found something stay here. */
 const SEEDS = [2, 7] as const;
 
 describe('isolation of tenants, at length', () => {

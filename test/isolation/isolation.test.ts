@@ -1,5 +1,5 @@
-// The short form of the isolation run (README.md here): nobody ever sees a foreign mark, and faults that are planted in
-// a gateway are found: one in `npm test`, all of them at length.
+// The short form of the isolation run (README.md here): no tenant ever sees a foreign mark, and the run finds faults
+// that are planted in a gateway: one fault in `npm test`, all of them at length.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -10,7 +10,7 @@ import { Isolation, type IsolationOptions } from './isolate.ts';
 import { PLANTED_FAULTS } from './planted-faults.ts';
 
 /**
- * By this one main had another tenant's prompt in a stalled provider's request before buffers counted their holders.
+ * With this seed, before buffers counted their holders, a stalled provider's request contained another tenant's prompt.
  */
 const SEED = 2;
 const OPTIONS: Omit<IsolationOptions, 'seed'> = {
@@ -21,11 +21,11 @@ const OPTIONS: Omit<IsolationOptions, 'seed'> = {
   lookUpsEvery: howMany({ short: 80, long: 200 }),
   rollEvery: howMany({ short: 100, long: 500 }),
 };
-/** In `npm test` gateways are replaced in its one run, since each time two new ones start. */
+/** In `npm test` only one run replaces gateways, since each replacement starts two new ones. */
 const FURTHER = { ...OPTIONS, exchanges: 2_000, rollEvery: 500 };
-/** Of the runs in which most organizations have own provider keys. */
+/** For the runs in which most organizations have own provider keys. */
 const OWN_KEYS = { changeEvery: 40 };
-/** Of those with a planted fault at the most: they end at the first that is found. */
+/** The most exchanges of a run with a planted fault: such a run ends at its first finding. */
 const PLANTED_EXCHANGES = 6_000;
 
 describe('isolation of tenants', () => {

@@ -1,4 +1,4 @@
-// A client that sends one request in one of several ways and leaves in one of several ways, whatever it is answered.
+// A client that sends one request in one of several ways and leaves in one of several ways, whatever the answer.
 
 import { connect, type Socket } from 'node:net';
 import type { SeededRandom } from '../simulation/seeded-random.ts';
@@ -7,13 +7,13 @@ import type { Exchange } from './plan.ts';
 import type { Watch } from './watch.ts';
 
 /**
- * `head first` and `in halves`: the rest comes when the gateway knows of the request and reads no more of it.
- * `behind another`: in one packet with a request that is answered at once.
+ * How the request is sent. `head first` and `in halves`: the rest is sent when the gateway knows of the request and has
+ * stopped reading it. `behind another`: in one packet after a request that is answered at once.
  */
 const SENDINGS = ['at once', 'head first', 'in halves', 'behind another'] as const;
-/** `ends with its last bytes`: both in one packet. */
+/** How the client leaves. `ends with its last bytes`: the end is in the same packet as the last bytes. */
 const DEPARTURES = ['ends', 'resets', 'ends', 'ends with its last bytes'] as const;
-/** Where its request is to be whole before it leaves. */
+/** How the client leaves when its request must be complete first. */
 const DEPARTURES_OF_WHOLE = ['ends', 'resets'] as const;
 
 const REST_AFTER_MS = 3;
@@ -22,14 +22,14 @@ const OTHER_REQUEST = 'GET /v1/nothing-here HTTP/1.1\r\nhost: gateway.test\r\n\r
 
 export class Leaver {
   readonly exchange: Exchange;
-  /** Before the first byte of the request was sent. */
+  /** The time just before the first byte of the request was sent. */
   sentAtMs = 0;
-  /** Resolves when the connection is there, or is not to be. */
+  /** Resolves when the connection is open, or has failed. */
   readonly connected: Promise<void>;
   private readonly socket: Socket;
   private readonly sending: (typeof SENDINGS)[number];
   private readonly departure: (typeof DEPARTURES)[number];
-  /** What is sent with the end. */
+  /** The bytes that are sent together with the end. */
   private readonly last: Buffer;
 
   constructor(port: number, exchange: Exchange, isWhole: boolean, random: SeededRandom, watch: Watch) {
@@ -49,7 +49,7 @@ export class Leaver {
     });
   }
 
-  /** 0: there is no connection. */
+  /** The client's port; 0: there is no connection. */
   get port(): number {
     return this.socket.localPort ?? 0;
   }
@@ -77,7 +77,8 @@ export class Leaver {
       return;
     }
     if (last.length > 0) {
-      // The system keeps the second piece until the first is acknowledged, and then the end goes with it.
+      // With Nagle's algorithm the system keeps the second piece until the first is acknowledged, and sends the end
+      // with it.
       socket.setNoDelay(false);
       socket.write(last.subarray(0, 1));
       socket.write(last.subarray(1));

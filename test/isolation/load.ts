@@ -6,7 +6,7 @@ import type { Providers } from './providers.ts';
 import type { Watch } from './watch.ts';
 
 /**
- * An exchange that is over is looked for no more once so many others are; one whose client left may still be on its way
+ * An exchange that is over is forgotten after this many others. An exchange whose client left may still be on its way
  * to a provider.
  */
 const KEPT_AFTER_END = 300;
@@ -24,7 +24,7 @@ export interface LoadOptions {
   readonly isLight: boolean;
   readonly ownTenants: readonly number[];
   readonly isGuarded: boolean;
-  /** Ends the run before its time. */
+  /** Ends the run early when this returns true. */
   readonly stopEarly?: () => boolean;
 }
 
@@ -34,11 +34,11 @@ export class Load {
   private readonly providers: Providers;
   private readonly ended: Exchange[] = [];
   private readonly left: { readonly exchange: Exchange; readonly atMs: number }[] = [];
-  /** Responses that a tenant has had in whole. */
+  /** By tenant: ids of responses that it has received completely. */
   readonly saved = new Map<number, string[]>();
-  /** Of each tenant the executions that a provider served last. */
+  /** By tenant: the executions that a provider served most recently. */
   readonly executions = new Map<number, { readonly index: number; readonly executionId: string }[]>();
-  /** Whose an execution is: of the newest ones. */
+  /** The tenant of each of the newest executions. */
   readonly ownerOf = new Map<string, number>();
 
   constructor(open: Map<number, Exchange>, watch: Watch, providers: Providers) {

@@ -1,12 +1,12 @@
 // Look-ups that wait: a table is locked, or the classifier does not answer, while clients wait that no gateway has seen
-// before. Most of them leave before the look-up comes back: for those no provider may be called.
+// before. Most of them leave before the look-up returns, and no provider may be called for those.
 //
-// Who has left counts as known from the moment at which the system on the gateway's side has the end of the connection
-// (connection-ends.ts), provided the look-up cannot have come back by then: it is held, and the gateway has not waited
-// for as long as it waits for a store. From there on every call for it is a violation, whether the gateway has read the
-// end or not, and however soon the look-up comes back. Where the end has not come by the time the look-up does, because
-// more of the request lies before it than a gateway takes of somebody unknown, nobody could know: such clients are
-// counted apart, and so are those of them that a provider is called for.
+// A client counts as known to have left from the moment at which the system on the gateway's side has the end of the
+// connection (connection-ends.ts), if the look-up cannot have returned by then: it is held, and the gateway has not yet
+// waited as long as it waits for a store. From that moment every call for the client is a violation, whether or not the
+// gateway has read the end, and however soon the look-up returns. The end may arrive later than the look-up's return,
+// because more of the request lies before it than a gateway reads of an unknown caller. Nobody could know of such a
+// departure: these clients are counted separately, and so are those of them for which a provider is called.
 
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
 import { SeededRandom } from '../simulation/seeded-random.ts';
@@ -21,7 +21,7 @@ import { buildExchange, type Exchange, type ExchangeKind } from './plan.ts';
 import type { Watch } from './watch.ts';
 import { TENANTS, warmKey } from './world.ts';
 
-/** `turn`: whether the route of the turn is decided; `route`: the classifier's answer. */
+/** What a look-up asks for. `turn`: whether the turn's route is decided; `route`: the classifier's answer. */
 export const LOOK_UPS = ['credential', 'lease', 'continuation', 'turn', 'route'] as const;
 export type LookUp = (typeof LOOK_UPS)[number];
 
@@ -38,24 +38,27 @@ const KINDS: Readonly<Record<LookUp, readonly ExchangeKind[]>> = {
   turn: ['auto'],
   route: ['auto'],
 };
-/** Of a body. */
+/** Sizes of bodies, in bytes. */
 const SIZES = [300, 300, 5_000, 20_000, 65_536] as const;
-/** More than the system takes of a connection that is not read; few, since their rounds wait for them. */
+/**
+ * More than the system buffers for a connection that is not read. Few clients send this much, since their rounds wait
+ * for them.
+ */
 const LARGE_BYTES = 200_000;
 const LARGE_SHARE = 0.02;
 const STAYS_EVERY = 3;
-/** How long clients wait before they leave: some gateways have not read a request by then. */
+/** How long clients wait before they leave. After the shortest times some gateways have not read the request. */
 const ARRIVAL_MS = [5, 25, 25, 60] as const;
-/** How much longer the look-up is held once all ends are there: with 0 most of them are not read by then. */
+/** How much longer the look-up is held once all ends have arrived. With 0 most ends are not read by then. */
 const HELD_ON_MS = [0, 0, 10, 200] as const;
 const ENDS_MS_MAX = 400;
 const ENDS_POLL_MS = 2;
 const ASKED_MS_MAX = 1_500;
-/** What a gateway waits at least before it goes on without an answer: of a store, or of the classifier (world.ts). */
+/** The shortest time after which a gateway continues without an answer of a store or of the classifier (world.ts). */
 const DEADLINE_MS = { credential: 2_000, lease: 2_000, continuation: 2_000, turn: 3_000, route: 5_000 } as const;
-/** Where the system does not tell of the ends: they are there by then. */
+/** Where the system does not report ends: after this time they have arrived. */
 const HEARD_MS = 200;
-/** So long a call for somebody who has left is looked for. */
+/** How long a call for a client who has left is looked for. */
 const KEPT_MS = 20_000;
 
 export interface LookUpParts {
@@ -67,7 +70,7 @@ export interface LookUpParts {
   readonly supply: ColdSupply;
 }
 
-/** What keeps the look-ups of one round from coming back. */
+/** Keeps the look-ups of one round from returning. */
 interface Hold {
   isHeld: boolean;
   release(): Promise<void>;
@@ -77,7 +80,7 @@ export class LookUps {
   private readonly parts: LookUpParts;
   private readonly postgres: Postgres;
   private readonly random: SeededRandom;
-  /** Who left in time and was known to have. */
+  /** By kind: clients that left in time and whose departure was known. */
   private readonly known = new Map<LookUp, number>();
   /** What an exchange's classifier call waits for. */
   private readonly held = new Map<number, { readonly released: Promise<void>; hasCome: boolean }>();
@@ -100,12 +103,12 @@ export class LookUps {
     return this.known.get(lookUp) ?? 0;
   }
 
-  /** False: nothing is left of what such a look-up needs. */
+  /** False: the supply for this kind of look-up is used up. */
   canRun(lookUp: LookUp): boolean {
     return lookUp !== 'lease' || this.parts.supply.hasWallet;
   }
 
-  /** One round of clients. */
+  /** Runs one round of clients. */
   async run(lookUp: LookUp, clients: number): Promise<void> {
     const { watch, port } = this.parts;
     this.forget();
@@ -150,8 +153,8 @@ export class LookUps {
       if (hasEnded === null) await pause(HEARD_MS);
       const isSeen = (leaver: Leaver): boolean => {
         const end = hasEnded?.(ports.get(leaver) ?? 0);
-        // Only a credential is looked up before the body is read. What a gateway on a busy machine reads when the hold
-        // is over is looked up then, or not at all.
+        // Only a credential is looked up before the body is read. On a busy machine, a gateway may read a request only
+        // after the hold is over: then it looks it up then, or not at all.
         return end === undefined || (end.hasCome && (end.isRead || lookUp === 'credential'));
       };
       for (const leaver of unseen) if (isSeen(leaver)) this.noteEnd(lookUp, leaver, hold);
@@ -161,7 +164,7 @@ export class LookUps {
     for (const leaver of unseen) this.noteUnknowable(lookUp, leaver, 'its end had not come');
   }
 
-  /** The end has come to the gateway's system. */
+  /** Notes that the client's end has reached the gateway's system. */
   private noteEnd(lookUp: LookUp, leaver: Leaver, hold: Hold): void {
     const { watch } = this.parts;
     const { exchange, sentAtMs } = leaver;
@@ -172,7 +175,7 @@ export class LookUps {
       return this.noteUnknowable(lookUp, leaver, 'the classifier was not asked');
     const why = `its client left (${leaver.manner}) while its ${lookUp} was looked up`;
     if (lookUp !== 'route') exchange.unclassifiable = why;
-    // Where the store is away the turn is decided without it.
+    // While the store is away, the turn is decided without it.
     if (lookUp === 'turn') exchange.countedAs = 'turn: left, and served without a look-up';
     else exchange.forbidden = why;
     this.known.set(lookUp, this.knownLeavers(lookUp) + 1);
@@ -185,7 +188,7 @@ export class LookUps {
     exchange.countedAs = `${lookUp}: left, but ${why}, and a provider was called`;
   }
 
-  /** A gateway that is being replaced closes connections that it has not looked at. */
+  /** Waits for the classifier calls. A gateway that is being replaced closes connections that it has not looked at. */
   private async waitForClassifier(leavers: readonly Leaver[]): Promise<void> {
     const isAsked = (): boolean => leavers.every(({ exchange }) => this.held.get(exchange.index)?.hasCome === true);
     await waitFor('the classifier to be asked', isAsked, Boolean, ASKED_MS_MAX).catch(() => undefined);
@@ -239,7 +242,7 @@ export class LookUps {
     );
   }
 
-  /** null: the table could not be locked in time. */
+  /** Holds the look-ups; null: the table could not be locked in time. */
   private async hold(lookUp: LookUp, exchanges: readonly Exchange[]): Promise<Hold | null> {
     const released = Promise.withResolvers<void>();
     if (lookUp === 'route') {
@@ -249,7 +252,7 @@ export class LookUps {
     const locked = Promise.withResolvers<void>();
     const isFree = this.lock(TABLES[lookUp], locked.resolve, released.promise).catch(() => {
       hold.isHeld = false;
-      // The look-ups may have come back at any time.
+      // The look-ups may have returned at any time, so these exchanges may be served.
       for (const exchange of exchanges) Object.assign(exchange, { forbidden: null, unclassifiable: null });
     });
     const hold: Hold = {
@@ -265,8 +268,7 @@ export class LookUps {
 
   private async lock(table: string, onLocked: () => void, released: Promise<void>): Promise<void> {
     await this.postgres.transaction(async (client) => {
-      // The product's own transactions may not idle for long; the server would end this one, and with it the lock,
-      // while clients still leave.
+      // The server's limit on idle transactions would end this one, and with it the lock, while clients still leave.
       await client.query('SET LOCAL idle_in_transaction_session_timeout = 0');
       await client.query(`LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`);
       onLocked();

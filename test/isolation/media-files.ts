@@ -1,4 +1,4 @@
-// What each tenant has uploaded in a run, and what it is: files filled with its mark, and a few whose bytes all tenants
+// The files that each tenant has uploaded in a run: files filled with its mark, and a few whose bytes all tenants
 // upload, each as a file of its own.
 
 import type { SeededRandom } from '../simulation/seeded-random.ts';
@@ -9,14 +9,14 @@ export interface MediaFile {
   readonly tenant: number;
   readonly url: string;
   readonly content: MediaContent;
-  /** Steps that rely on it; while there are any nobody deletes it. */
+  /** How many steps use the file now; while there are any, no step deletes it. */
   users: number;
 }
 
 export interface MediaContent {
   readonly bytes: Buffer;
   readonly type: string;
-  /** Which of the bytes that all tenants upload; null: the tenant's own. */
+  /** The index of the bytes that all tenants upload; null: the bytes are the tenant's own. */
   readonly common: number | null;
 }
 
@@ -24,14 +24,14 @@ const SIZES = [0, 1, 100, 1_000, 4_096, 4_097, 65_535, 65_536, 65_537, 200_000, 
 const PNG = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1');
 const COMMON_COUNT = 4;
 const COMMON_BYTES = [10, 5_000, 65_536, 300_000] as const;
-/** Beyond them its files are deleted: a long run fills no disk. */
+/** When a tenant has more files than this, files are deleted, so that a long run fills no disk. */
 export const FILES_MAX = 30;
 
-/** Of one upload of a tenant. `index`: no other has it. */
+/** The bytes of one upload of a tenant; no other upload has this `index`. */
 export function ownContent(tenant: number, index: number, random: SeededRandom): MediaContent {
   const text = filled(markOf(tenant, 'p', index), random.pick(SIZES));
   const isPicture = random.chance(0.3);
-  // Its end says which it is, also of one that is too short for a whole mark.
+  // The end of the file contains its index, even if the file is too short for a whole mark.
   const bytes = Buffer.concat([...(isPicture ? [PNG] : []), text, Buffer.from(`.${index}`)]);
   return { bytes, type: isPicture ? 'image/png' : 'text/plain', common: null };
 }
@@ -43,14 +43,14 @@ export function commonContent(random: SeededRandom, run: number): MediaContent {
   return { bytes, type: 'text/plain', common };
 }
 
-/** Whether a tenant has some of the common bytes: only it and its own uploads of them decide. */
+/** Whether a tenant has some of the common bytes. Only the tenant's own uploads of them decide that. */
 export type CommonState = 'never uploaded' | 'under way' | 'kept' | 'unknown';
 
 export class MediaFiles {
-  /** The files that a tenant was told of and has not deleted. */
+  /** By tenant: the files that it was told of and has not deleted. */
   private readonly live = new Map<number, MediaFile[]>();
   private readonly commons = new Map<string, CommonState>();
-  /** Whose an id is or was. */
+  /** The tenant to which an id belongs or belonged. */
   private readonly owners = new Map<string, number>();
 
   ownerOf(id: string): number | null {
@@ -68,13 +68,13 @@ export class MediaFiles {
     else if (!live.some(({ id }) => id === file.id)) live.push(file);
   }
 
-  /** From now on no step relies on it. */
+  /** Removes the file: no further step uses it. */
   forget(file: MediaFile): void {
     const live = this.live.get(file.tenant) ?? [];
     live.splice(live.indexOf(file), 1);
   }
 
-  /** Any of the files of a tenant, or of those of whom it must know nothing. */
+  /** Returns a random file of the tenant, or of the others of whom the tenant must know nothing. */
   pick(random: SeededRandom, tenant: number, whose: 'own' | 'foreign'): MediaFile | null {
     const all =
       whose === 'own'

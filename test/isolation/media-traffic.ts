@@ -1,7 +1,6 @@
-// Uploaded files of several tenants beside their exchanges: over connections that all of them share, files are
-// uploaded, read whole, by ranges and by every other name, listed and deleted, and everything that is another's is
-// asked for. Whatever shows of a file to somebody whose it is not is a violation: a byte, its id, size, hash, or that
-// it exists.
+// Traffic with uploaded files of several tenants beside their exchanges. Over connections that all tenants share, files
+// are uploaded, read whole, by ranges and by every other name, listed and deleted, and each tenant requests the others'
+// files. It is a violation if anything of a file shows to another tenant: a byte, its id, size, hash, or its existence.
 
 import { randomUUID } from 'node:crypto';
 import { Agent, request as httpRequest } from 'node:http';
@@ -19,10 +18,12 @@ import { slugOf, warmKey } from './world.ts';
 const BOUNDARY = 'isolation-media-boundary';
 const CONNECTIONS = 8;
 const LANES = 6;
-/** Numbers of the marks of files begin here, and each run has so many: what earlier runs left are other bytes. */
+/**
+ * The first number of the marks of files, and how many numbers each run has: files of earlier runs have other bytes.
+ */
 const FIRST_INDEX = 60_000_000_000;
 const INDICES_OF_RUN = 1_000_000;
-/** The service has no place, or cannot ask its database, as it is made to wait for it. */
+/** The status when the service has no place for a request, or cannot ask its database because the run delays it. */
 const UNAVAILABLE = 503;
 const PIECE_BYTES = 16_384;
 const ATTEMPTS_MAX = 10;
@@ -49,7 +50,7 @@ interface Call {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Buffer;
-  /** The client leaves after so many bytes of its body, or with the head of the answer. */
+  /** The client leaves after this many bytes of its body, or with the head of the answer. */
   readonly leavesAt?: number | 'answer';
 }
 
@@ -57,7 +58,7 @@ export interface MediaTrafficParts {
   readonly url: string;
   readonly watch: Watch;
   readonly seed: number;
-  /** Which run of the installation this is, counted from 0. */
+  /** The number of this run on the installation, counted from 0. */
   readonly run: number;
   readonly tenants: readonly number[];
 }
@@ -76,7 +77,10 @@ export class MediaTraffic {
     this.nextIndex = FIRST_INDEX + parts.run * INDICES_OF_RUN;
   }
 
-  /** At least so many steps, and on until this is true; then what each tenant has is looked at once more. */
+  /**
+   * Runs at least this many steps, and continues until `isOver` returns true. Then every tenant's files are checked
+   * once more.
+   */
   async run(stepsMin: number, isOver: () => boolean): Promise<void> {
     const { watch } = this.parts;
     let steps = 0;
@@ -136,7 +140,7 @@ export class MediaTraffic {
     this.parts.watch.violation('foreign file', `tenant ${tenant}: ${what}`);
   }
 
-  /** null: no answer came, or the service was not there. `tenant` null: without a key. */
+  /** Sends one request; null: no answer came, or the service was not there. `tenant` null: the request has no key. */
   private async send(tenant: number | null, path: string, call: Call = {}): Promise<HttpAnswer | null> {
     const { url, watch } = this.parts;
     const credential = tenant === null ? {} : { authorization: `Bearer ${warmKey(tenant, this.random.chance(0.5))}` };
@@ -165,7 +169,7 @@ export class MediaTraffic {
     else request.write(piece);
   }
 
-  /** Whoever is answered sees his own marks at the most. A public address says whose file it is by its id alone. */
+  /** An answer contains at most its receiver's own marks. For a public address only its id says whose file it is. */
   private checkMarks(tenant: number | null, path: string, { headers, body, status }: HttpAnswer): void {
     this.parts.watch.checkedBytes += body.length;
     const text = `${JSON.stringify(headers)} ${body.toString('latin1')}`;
@@ -178,7 +182,7 @@ export class MediaTraffic {
   }
 
   private form(tenant: number, { bytes }: MediaContent): Call {
-    // Its name is the client's own: nobody is ever told it.
+    // The file's name belongs to the client: no answer ever contains it.
     const filename = `${markOf(tenant, 'c', this.nextIndex)}.png`;
     const body = writeForm(BOUNDARY, [
       { name: 'purpose', value: markOf(tenant, 'c', 0) },
@@ -187,7 +191,7 @@ export class MediaTraffic {
     return { method: 'POST', body, headers: { 'content-type': `multipart/form-data; boundary=${BOUNDARY}` } };
   }
 
-  /** `known`: the tenant has these bytes already. */
+  /** Uploads a file. `known`: the file by which the tenant has these bytes already. */
   private async upload(tenant: number, content: MediaContent, known: MediaFile | null = null): Promise<void> {
     const answer = await this.send(
       tenant,
@@ -211,7 +215,10 @@ export class MediaTraffic {
     this.files.setCommon(tenant, common, 'kept');
   }
 
-  /** `expected`: the id that these bytes have, `new` if the tenant never uploaded them, `any` if it is not known. */
+  /**
+   * Checks the answer. `expected`: the id that these bytes have, `new` if the tenant never uploaded them, `any` if
+   * unknown.
+   */
   private async checkUpload(
     tenant: number,
     content: MediaContent,
@@ -273,7 +280,7 @@ export class MediaTraffic {
     if (unchanged !== null && unchanged.status !== 304) this.wrong(tenant, `its file has changed: ${unchanged.status}`);
   }
 
-  /** Whatever is asked about a file of another, it is answered as about one that nobody has. */
+  /** Requests about another tenant's file are answered like requests about a file that does not exist. */
   private async askForForeign(tenant: number, file: MediaFile): Promise<void> {
     const call = this.random.pick<Call>([
       {},
@@ -319,7 +326,7 @@ export class MediaTraffic {
     return owner;
   }
 
-  /** As an administrator of the organization. */
+  /** Sends a request as an administrator of the tenant's organization. */
   private async as(tenant: number, method: string, path: string): Promise<HttpAnswer | null> {
     const { owner } = await this.ownerOf(tenant);
     return this.send(tenant, `/v1/admin/active-org/media${path}`, {
@@ -341,7 +348,7 @@ export class MediaTraffic {
     if (gone !== null && gone.status !== 404) this.wrong(file.tenant, `${file.id} is deleted and ${gone.status}`);
   }
 
-  /** The ids of all of its files; null: not all pages came. */
+  /** Checks that a listing has exactly the tenant's files. */
   private async list(tenant: number): Promise<void> {
     const before = new Set(this.files.of(tenant).map(({ id }) => id));
     const listed = await this.listed(tenant);
@@ -354,7 +361,7 @@ export class MediaTraffic {
     for (const { id } of after) if (!listed.has(id)) this.wrong(tenant, `it does not list its ${id}`);
   }
 
-  /** Sizes by id. */
+  /** Sizes of all files that the tenant lists, by id; null: not all pages came. */
   private async listed(tenant: number): Promise<Map<string, number> | null> {
     const found = new Map<string, number>();
     for (let cursor = ''; ; ) {
@@ -370,7 +377,7 @@ export class MediaTraffic {
     }
   }
 
-  /** A gateway that is just being replaced is asked again. */
+  /** Lists files and reads usage once more; a gateway that is being replaced is asked again. */
   private async lastLook(tenant: number): Promise<[Map<string, number> | null, HttpAnswer | null]> {
     for (let attempt = 1; ; attempt += 1) {
       const looked: [Map<string, number> | null, HttpAnswer | null] = [
@@ -382,7 +389,7 @@ export class MediaTraffic {
     }
   }
 
-  /** Once nothing is under way: what a tenant lists is what it uploaded, and its use is the sum of that. */
+  /** Once nothing is open: a tenant lists exactly what it uploaded, and its usage is the sum of that. */
   private async checkAll(tenant: number): Promise<void> {
     const [listed, usage] = await this.lastLook(tenant);
     if (listed === null || usage === null)
@@ -394,7 +401,7 @@ export class MediaTraffic {
     for (const id of listed.keys()) {
       const owner = this.files.ownerOf(id);
       if (owner !== null && owner !== tenant) this.wrong(tenant, `it lists ${id} of tenant ${owner}`);
-      // Also of an upload whose answer never came: whose bytes these are they say themselves.
+      // The file may come from an upload whose answer was lost. Its bytes say whose it is.
       else if (owner === null) await this.send(tenant, this.pathOf(id));
     }
     const { data } = JSON.parse(usage.body.toString()) as { data: Readonly<Record<string, unknown>> };
@@ -405,12 +412,12 @@ export class MediaTraffic {
 }
 
 /**
- * Of a refusal, without what is anew with each: its request id, and `Connection: close`, which says that the gateway
- * that answered happens to be on its way out and nothing of the file.
+ * The parts of a refusal that must not differ. Left out are the request id, which is always new, and `Connection:
+ * close`, which says only that the answering gateway is being replaced.
  */
 function shapeOf({ status, headers, body }: HttpAnswer): string {
   const text = body.toString().replace(/"request_id":"[^"]*"/, '');
-  // A gateway that is being replaced closes the connection behind its answer, whatever was asked.
+  // A gateway that is being replaced closes the connection after its answer, whatever the request.
   const names = Object.keys(headers).filter((name) => name !== 'connection' && name !== 'keep-alive');
   return JSON.stringify([status, names.sort(), text]);
 }

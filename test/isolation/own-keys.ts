@@ -1,5 +1,6 @@
-// The own provider keys of a run: organizations that all have keys for the same hosts, each with its mark in it. Says
-// which credential a call may carry, which organization a connection belongs to, and changes keys under load.
+// The own provider keys of a run: organizations that all have keys for the same hosts, each key with its organization's
+// mark. Decides which credential a call may carry and which organization a connection belongs to, and changes keys
+// under load.
 
 import { ADMIN_TOKEN, organizationIdOf, Tenant } from '../support/identity-world.ts';
 import { askAgain } from './ask-again.ts';
@@ -9,12 +10,12 @@ import type { Exchange } from './plan.ts';
 import type { Watch } from './watch.ts';
 import { hasOwnKeys, MODELS, OWN_TENANTS, PROVIDERS, type ProviderId, providerKeyOf } from './world.ts';
 
-/** What an organization with own keys is like in a run. */
+/** The properties of an organization with own keys. */
 interface OwnTraits {
   readonly fallback: boolean;
   /** Its keys are never refused, paused or cut off, so nothing that happens to others' keys may show in its answers. */
   readonly isSteady: boolean;
-  /** Its own key asks the classifier. */
+  /** Its own key is used to ask the classifier. */
   readonly isOwnClassifier: boolean;
 }
 
@@ -22,15 +23,18 @@ export function ownTraits(tenant: number): OwnTraits {
   return { fallback: tenant % 2 === 0, isSteady: tenant % 4 < 2, isOwnClassifier: tenant % 3 === 0 };
 }
 
-/** Every provider; only who asks the classifier itself has a key for that one. */
+/** Every provider, except that only an organization that asks the classifier itself has a key for the classifier's. */
 function kindsOf(tenant: number): readonly ProviderId[] {
   return PROVIDERS.map(({ id }) => id).filter((id) => id !== 'judge' || ownTraits(tenant).isOwnClassifier);
 }
 
-/** No more than a process forgets a lost notification for would excuse: changes are pushed. */
+/**
+ * How long a change of a key may take to be heard. Changes are pushed, so this is shorter than the time after which a
+ * process forgets what a lost notification would have changed.
+ */
 const HEARD_MS = 15_000;
 const OVERLAP_SECONDS = 5;
-/** The only keys that are removed: every model has another deployment, so the service is never asked for unasked. */
+/** The only kind whose keys are removed. Every model has another deployment, so the service is never used unasked. */
 const REMOVED_KIND: ProviderId = 'plain-a';
 const GENERATIONS_MAX = 1_000_000;
 
@@ -39,7 +43,7 @@ function secretOf(tenant: number, kind: ProviderId, generation: number): string 
   return `sk-own-${markOf(tenant, 'k', place * GENERATIONS_MAX + generation)}-of-${kind}`;
 }
 
-/** What the configuration file says of a tenant. */
+/** The tenant's part of the configuration file. */
 export function ownKeysConfiguration(tenant: number): object {
   const { fallback, isOwnClassifier } = ownTraits(tenant);
   const fee = tenant % 3 === 1 ? { fee: { per_request: '0.000001' } } : {};
@@ -49,7 +53,7 @@ export function ownKeysConfiguration(tenant: number): object {
   };
 }
 
-/** A credential that a provider was shown: the service's, or an organization's. */
+/** A credential that a provider received: the service's, or an organization's. */
 export type ShownCredential =
   | { readonly owner: 'service' }
   | { readonly owner: 'organization'; readonly tenant: number; readonly kind: ProviderId; readonly generation: number }
@@ -74,7 +78,7 @@ export function readCredential(head: string, id: ProviderId): ShownCredential {
 interface KeptKey {
   id: string;
   generation: number;
-  /** The first that may still be seen, and until when those before the present one may. */
+  /** By generation: when a replaced key ceased to be valid, after its overlap. It may be seen for HEARD_MS more. */
   readonly endedAtMs: Map<number, number>;
 }
 
@@ -102,7 +106,7 @@ export class OwnKeys {
     return key;
   }
 
-  /** Whether a provider would accept the credential, as one that answers truly. */
+  /** Whether an honest provider would accept the credential. */
   accepts(shown: ShownCredential): boolean {
     return shown.owner === 'organization' && !this.isStale(shown);
   }
@@ -112,7 +116,7 @@ export class OwnKeys {
     return endedAtMs !== undefined && performance.now() > endedAtMs + HEARD_MS;
   }
 
-  /** A call for an exchange of this tenant carries this credential. */
+  /** Checks the credential of a call for an exchange of this tenant. */
   checkCall({ index, tenant, kind }: Exchange, shown: ShownCredential, id: ProviderId): void {
     const wrong = (what: string): void =>
       this.watch().violation('wrong credential', `${id}: exchange ${index} of tenant ${tenant} (${kind}): ${what}`);
@@ -128,20 +132,20 @@ export class OwnKeys {
     else if (isSteady) wrong('with the key of the service, though its own keys serve');
   }
 
-  /** The first of a steady organization's keys is asked first: nothing that others met there may put it off. */
+  /** A steady organization's first key is tried first: nothing that happened to others there may postpone it. */
   checkOrder({ index, tenant, kind, models, calledProviders }: Exchange, id: ProviderId): void {
     const isKept = kind === 'saved' || kind === 'continued' || models.length !== 1;
     if (isKept || calledProviders.length > 0 || !hasOwnKeys(tenant) || !ownTraits(tenant).isSteady) return;
     const serving = new Set(
       MODELS.find((model) => model.id === models[0])?.deployments.map(({ provider }) => provider),
     );
-    // One that was removed and made anew comes last.
+    // A key that was removed and created again comes last.
     const first = PROVIDERS.find((provider) => serving.has(provider.id) && provider.id !== REMOVED_KIND)?.id;
     if (id !== REMOVED_KIND && id !== first)
       this.watch().violation('foreign pause', `exchange ${index} of tenant ${tenant}: ${id} is called before ${first}`);
   }
 
-  /** What the gateway itself answered to an exchange: nobody else's trouble may be in it. */
+  /** Checks a refusal by the gateway itself: another organization's trouble must not be its reason. */
   checkRefusal(exchange: Exchange, status: number, refusal: string): void {
     const { index, tenant, kind, models } = exchange;
     const code = /upstream_cooldown|byok_key_unavailable/.exec(refusal)?.[0];
@@ -152,15 +156,15 @@ export class OwnKeys {
         watch.violation('foreign pause', `exchange ${index} of tenant ${tenant} (${kind}): ${status} ${code}`);
       return;
     }
-    // The database had no time for this gateway: nobody knew the keys, so none of them was paused.
+    // The database had no time for this gateway: it did not know the keys, so none of them was paused.
     if (/could not be looked up/.test(refusal)) return watch.count(watch.faults, 'own keys not looked up in time');
-    // A response is kept by the key that made it, which may be gone.
+    // A saved response stays with the key that made it, which may be gone.
     if (!ownTraits(tenant).isSteady || kind === 'saved' || kind === 'continued') return;
     const keys = async (): Promise<unknown> => ask(await this.tenantOf(tenant), 'GET', '/provider-credentials');
     this.refusals.look({ exchange, status, code, keys }, watch);
   }
 
-  /** Everything that was found odd has been looked into. */
+  /** Resolves when every odd refusal has been examined. */
   settled(): Promise<void> {
     return this.refusals.settled();
   }

@@ -1,6 +1,6 @@
-// Finds out why a gateway refused an organization although nothing ever happens to its own keys: by the record of the
-// request, which names the keys that could not serve and why, and by what the organization is shown of its keys. What a
-// machine without time for its processes does to a request of its own is told apart from what happened to others.
+// Finds out why a gateway refused an organization whose own keys are never disturbed, from the record of the request
+// (which names the keys that could not serve, and why) and from what the organization is shown of its keys. A timeout
+// on an overloaded machine is told apart from trouble that happened to others.
 
 import { httpCall } from '../support/http-call.ts';
 import { pause } from '../support/waiting.ts';
@@ -22,7 +22,7 @@ export interface OddRefusal {
   readonly exchange: Exchange;
   readonly status: number;
   readonly code: string;
-  /** What the organization is shown of its keys at that moment. */
+  /** Reads what the organization is shown of its keys at that moment. */
   readonly keys: () => Promise<unknown>;
 }
 
@@ -34,7 +34,7 @@ export class OwnRefusals {
     this.url = url;
   }
 
-  /** What is found comes later: `settled` waits for it. */
+  /** Examines a refusal. Its result comes later: `settled` waits for it. */
   look(refusal: OddRefusal, watch: Watch): void {
     const looking = this.judge(refusal, watch)
       .catch((fault: unknown) => watch.violation('foreign pause', `${tell(refusal)}; not looked up: ${String(fault)}`))
@@ -51,7 +51,7 @@ export class OwnRefusals {
     const shown = await keys();
     const record = await this.recordOf(exchange);
     const failures = (record?.['own_failures'] ?? []) as readonly KeyFailure[];
-    // Nobody answered in time, as none answers from a process that stands still: no answer to anybody says so.
+    // Nobody answered in time, as when a process is stopped: no answer to another organization can be the reason.
     const isOwnTimeout = failures.length > 0 && failures.every(({ reason }) => reason === 'provider_failed');
     if (isOwnTimeout && failures.every(({ status }) => status === null))
       watch.count(watch.faults, 'own key not reached in time');

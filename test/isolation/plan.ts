@@ -1,5 +1,5 @@
-// What one exchange is, drawn from the seed and its number: the bytes of its request, what its providers do with it,
-// and what its client does.
+// Draws one exchange from the seed and its number: the bytes of its request, what its providers do with it, and what
+// its client does.
 
 import { SeededRandom } from '../simulation/seeded-random.ts';
 import { writeForm } from '../support/multipart-forms.ts';
@@ -7,7 +7,7 @@ import { filled, markOf } from './marks.ts';
 import { type GuardedEnd, type Planted, plantedIn } from './planted.ts';
 import { GUARDED_TENANTS, hasOwnKeys, hasPolicy, MODELS, TENANTS, warmKey } from './world.ts';
 
-/** What a provider does with a call. A stalled one reads on when some dozens of other exchanges are over. */
+/** What a provider does with a call. A stalled provider reads on when some dozens of other exchanges are over. */
 export const PROVIDER_STEPS = [
   'serves',
   'refuses the whole request',
@@ -58,15 +58,15 @@ export type ExchangeKind =
 
 export interface SentReply {
   readonly status: number;
-  /** What the client is to get of its body. */
+  /** The bytes of the body that the client must get. */
   readonly content: Buffer;
-  /** The provider has sent all of it, and well. */
+  /** The provider has sent the whole reply, and it was a good one. */
   whole: boolean;
-  /** Its client is to get the beginning alone, or nothing. */
+  /** The client must get only the beginning, or nothing. */
   readonly isBlocked: boolean;
 }
 
-/** One request of one tenant; lives until nobody can see a byte of it any more. */
+/** One request of one tenant. It is kept until no byte of it can be seen any more. */
 export interface Exchange {
   readonly index: number;
   readonly tenant: number;
@@ -75,36 +75,36 @@ export interface Exchange {
   readonly replyMark: string;
   readonly head: string;
   readonly body: Buffer;
-  /** Where the model's value stands in the body; null: it has none. */
+  /** The position of the model's value in the body; null: the body has none. */
   readonly modelAt: { readonly start: number; readonly end: number } | null;
-  /** What guardrails are about; null: nothing. */
+  /** The texts that guardrails act on; null: none. */
   readonly planted: Planted | null;
-  /** Public names it may be served as: the one it names, or those of the tiers. */
+  /** The public names under which it may be served: the one it names, or those of the tiers. */
   readonly models: readonly string[];
   readonly isStream: boolean;
   readonly isForm: boolean;
   readonly providerSteps: readonly ProviderStep[];
   readonly client: ClientStep;
   readonly reply: { readonly bytes: number; readonly framing: 'length' | 'chunked' | 'close'; readonly pieces: number };
-  /** By the order of the calls that were answered. */
+  /** The replies in the order in which calls were answered. */
   readonly replies: SentReply[];
-  /** Providers that were called, in order, each with whose credential. */
+  /** The providers that were called, in order, each with the owner of the credential. */
   readonly calledProviders: string[];
-  /** A kept connection was closed on it, so it may come once more. */
+  /** How often a kept connection was closed on the request, so that it may come once more. */
   retries: number;
-  /** Why no provider may ever see it; null: one may be called. */
+  /** Why no provider may ever see the exchange; null: a provider may be called. */
   forbidden: string | null;
-  /** Why the classifier may not be asked about it. */
+  /** Why the classifier must not be called for it. */
   unclassifiable: string | null;
-  /** What a provider's call for it is counted as, which may be; null: as nothing. */
+  /** The name under which an allowed call for it is counted; null: it is not counted. */
   countedAs: string | null;
-  /** As its reply named it; empty before. */
+  /** The execution id from the reply; empty before. */
   executionId: string;
 }
 
 const SIZES: readonly (readonly [weight: number, sizes: readonly number[]])[] = [
   [60, [200, 300, 500, 1_000, 1_024]],
-  // Edges of the classes of the pool of buffers, by the length of the whole body.
+  // Edges of the size classes of the buffer pool, by the length of the whole body.
   [22, [2_047, 2_048, 2_049, 4_096, 4_097, 16_384, 16_385, 32_768]],
   [10, [65_535, 65_536, 65_537]],
   [6, [200_000, 262_144, 262_145]],
@@ -112,7 +112,7 @@ const SIZES: readonly (readonly [weight: number, sizes: readonly number[]])[] = 
   [0.4, [1_048_577, 2_000_000]],
 ];
 const LIGHT_SIZES: typeof SIZES = SIZES.map(([weight, sizes], place) => [place < 2 ? weight : weight / 8, sizes]);
-/** Beyond what the system's own buffers of a connection hold: a stalled reader leaves the rest with the gateway. */
+/** Sizes beyond the system's own buffers of a connection: a stalled reader leaves the rest in the gateway. */
 const LARGE_SIZES = [65_536, 200_000, 262_144, 600_000, 1_000_000, 1_048_576] as const;
 const REPLY_SIZES: readonly (readonly [weight: number, sizes: readonly number[]])[] = [
   [70, [120, 400, 1_500, 3_000]],
@@ -133,13 +133,13 @@ const BIG_PROVIDER_STEPS: ReadonlySet<ProviderStep> = new Set([
   'answers before the body is whole and stalls',
   'refuses before it has read the body',
 ]);
-/** Of all exchanges so many have a provider, or a client, that does something else than its part. */
+/** The share of exchanges in which a provider, or a client, does something other than its part. */
 const PROVIDER_FAULTS = 0.3;
 const CLIENT_FAULTS = 0.25;
 const NOT_FOR_FAULTS: ReadonlySet<ExchangeKind> = new Set(['saved']);
 const BOUNDARY = 'isolation-form-boundary';
 
-/** Responses that tenants have had, by tenant: what saved and continued exchanges name. */
+/** By tenant: responses that it has had, which saved and continued exchanges name. */
 export type SavedIds = ReadonlyMap<number, readonly string[]>;
 
 function weighted<T>(random: SeededRandom, table: readonly (readonly [number, readonly T[]])[]): T {
@@ -151,7 +151,7 @@ function weighted<T>(random: SeededRandom, table: readonly (readonly [number, re
   return random.pick(table[0]?.[1] ?? []);
 }
 
-/** Of the exchanges of a run whose tenants have own provider keys, or policies: so many are of tenants without. */
+/** The share of exchanges of plain tenants in a run whose tenants have own provider keys or policies. */
 const PLAIN = 0.2;
 const BLOCKED_REQUESTS = 0.06;
 const BLOCKED_REPLIES = 0.1;
@@ -159,15 +159,15 @@ const BLOCKED_REPLIES = 0.1;
 export interface PlanParams {
   readonly seed: number;
   readonly index: number;
-  /** With few large bodies and half of the faults, so that a million can be run. */
+  /** Few large bodies and half of the faults, so that a million exchanges can run. */
   readonly isLight: boolean;
-  /** Those with own provider keys that take part. */
+  /** The tenants with own provider keys that take part. */
   readonly ownTenants: readonly number[];
-  /** Those with guardrail policies take part, and everybody has planted what the policies are about. */
+  /** Tenants with guardrail policies take part, and every text has planted what the policies act on. */
   readonly isGuarded: boolean;
 }
 
-/** Nothing is drawn where nobody is guarded: a seed stays what it was. */
+/** Draws the tenant. Without guardrails nothing is drawn for them, so that old seeds keep their exchanges. */
 function drawTenant({ ownTenants, isGuarded }: PlanParams, random: SeededRandom): number {
   const plain = random.whole(1, TENANTS);
   const others = isGuarded ? [...GUARDED_TENANTS, ...ownTenants] : ownTenants;
@@ -229,7 +229,7 @@ export interface ExchangeParts {
   readonly providerSteps: readonly ProviderStep[];
   readonly client: ClientStep;
   readonly isStream: boolean;
-  /** An id of a response; empty: none. */
+  /** The id of a response; empty: none. */
   readonly savedId: string;
   readonly reply: Exchange['reply'];
   readonly guarded?: GuardedEnd;
@@ -290,7 +290,7 @@ function modelsOf({ kind, tenant, providerSteps }: ExchangeParts, random: Seeded
   if (kind === 'auto') return ['iso/light', 'iso/strong'];
   if (kind === 'image' || kind === 'edit') return ['iso/image'];
   if (kind === 'systemone') return ['iso/eval'];
-  // What pauses an own key pauses it for nobody else, so that may be any model.
+  // A pause of an own key affects nobody else, so the model may be any.
   if (providerSteps.includes('asks for a pause') && !hasOwnKeys(tenant)) return ['iso/cool'];
   const texts = MODELS.filter(
     ({ id, kind: of }) => of === 'text' && !OWN_MODELS.has(id) && (id !== 'iso/ask' || kind === 'chat'),
@@ -298,12 +298,10 @@ function modelsOf({ kind, tenant, providerSteps }: ExchangeParts, random: Seeded
   return [random.pick(texts).id];
 }
 
-/** They are for one purpose. */
+/** Models that serve one purpose each. */
 const OWN_MODELS: ReadonlySet<string> = new Set(['iso/cool', 'iso/light', 'iso/strong']);
 
-/**
- * What stands around the filling, by kind; `#` is the filling. The model and the other fields go before or behind it.
- */
+/** The JSON around the filling, by kind; `#` is the filling. The model and the other fields go before or after it. */
 function jsonBody(
   { kind, bytes, isStream, savedId }: ExchangeParts,
   { model, mark, planted }: { model: string; mark: string; planted: string },
@@ -370,8 +368,8 @@ const PATHS: Readonly<Record<ExchangeKind, string>> = {
 };
 
 /**
- * Some exchanges of a tenant have the same headers as its others, so that remembered headers are used; the rest have
- * their own mark in them.
+ * The head of the request. Some exchanges of a tenant share their headers, so that remembered headers are used; the
+ * others have their own mark in them.
  */
 function requestHead(
   { index, tenant, kind, key, savedId }: ExchangeParts,

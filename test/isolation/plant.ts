@@ -1,5 +1,5 @@
-// Loaded into a gateway process (NODE_OPTIONS --import) whose code is to have the planted fault that
-// ISOLATION_PLANTED_FAULT names.
+// Plants the fault that ISOLATION_PLANTED_FAULT names, in the gateway process that loads this module (NODE_OPTIONS
+// --import).
 
 import { plant } from '../simulation/mutations.ts';
 import { PLANTED_FAULTS } from './planted-faults.ts';

@@ -1,5 +1,5 @@
-// Faults planted in a gateway process under attack, each of the kind that shows one tenant to another: the runs of
-// the tests must find every one of them at length, and in `npm test` one.
+// Faults to plant in a gateway process under attack. Each shows one tenant's data to another, and the runs of the tests
+// must find it: every fault at length, one in `npm test`.
 
 import type { Mutation } from '../simulation/mutations.ts';
 import type { ViolationKind } from './watch.ts';
@@ -7,15 +7,15 @@ import type { ViolationKind } from './watch.ts';
 export interface PlantedFault {
   readonly name: string;
   readonly edits: readonly Omit<Mutation, 'name'>[];
-  /** What finds it: any of these, since a run ends at its first finding. */
+  /** The violations that reveal the fault: any of these, since a run ends at its first finding. */
   readonly found: ViolationKind | readonly ViolationKind[];
-  /** Found soon enough for every run of the tests; the others are planted at length. */
+  /** True: a run finds it quickly, so `npm test` plants it. The others are planted only at length. */
   readonly isQuick?: true;
-  /** It shows between organizations with own provider keys. */
+  /** The fault shows between organizations with own provider keys. */
   readonly ofOwnKeys?: true;
-  /** It shows between organizations with guardrail policies. */
+  /** The fault shows between organizations with guardrail policies. */
   readonly ofGuardrails?: true;
-  /** It shows between organizations that upload files. */
+  /** The fault shows between organizations that upload files. */
   readonly ofMedia?: true;
 }
 
@@ -57,7 +57,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'a provider is called although the client has left',
     edits: [
-      // Each step looks, and the relay once more.
+      // Each step checks whether the client is there, and the relay checks once more.
       { file: 'src/generation/open-request.ts', find: 'if (this.exchange.closed) return true;', replace: '' },
       {
         file: 'src/generation/reply/relay.ts',
@@ -82,7 +82,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
         replace: 'return "";',
       },
     ],
-    // Whose key is passed over is refused, or served with the key of the service.
+    // An organization whose key is passed over is refused, or served with the service's key.
     found: ['foreign pause', 'wrong credential'],
     ofOwnKeys: true,
   },

@@ -1,35 +1,39 @@
-// What guardrails are about in a run: the policies of the organizations that have one, and what is planted of it in the
-// request of everybody.
+// The guardrail policies of a run's organizations, and the texts that are planted for them in every request.
 
 import { markOf } from './marks.ts';
 import { GUARDED_TENANTS, hasPolicy } from './world.ts';
 
-/** What the policy of its organization does to an exchange. Whoever has none sends and gets the same words. */
+/**
+ * What the policy of its organization does to an exchange. Organizations without a policy send and receive the same
+ * words.
+ */
 export type GuardedEnd = 'passes' | 'blocks the request' | 'blocks the reply';
 
-/** A piece of a text, as it is written and as it is to arrive. */
+/** A piece of a text, as it is sent and as it must arrive. */
 export interface Piece {
   readonly written: string;
   readonly arrives: string;
-  /** The value that a placeholder stands for. */
+  /** A placeholder must stand for this value. */
   readonly cloaked?: true;
 }
 
-/** What is planted in one exchange. */
+/** The texts that are planted in one exchange. */
 export interface Planted {
   readonly end: GuardedEnd;
-  /** What stands in the request. */
+  /** The planted text of the request. */
   readonly text: string;
   readonly pieces: readonly Piece[];
-  /** What no provider may see. */
+  /** The values that no provider may see. */
   readonly hidden: readonly string[];
-  /** Of its own values, as a provider was sent them: in the order of the pieces. Empty: none has come yet. */
+  /**
+   * The placeholders of its own values as a provider got them, in the order of the pieces. Empty: no call has come yet.
+   */
   placeholders: readonly string[];
-  /** One that another organization's request has made. */
+  /** A placeholder from another organization's request. */
   stranger: string;
 }
 
-/** The same in all organizations, each of which has another placeholder for it. */
+/** An address that all organizations use; each must have another placeholder for it. */
 const COMMON_MAIL = 'ada@common.example';
 const MAILS = 50;
 export const HOLE = '?'.repeat(15);
@@ -43,7 +47,7 @@ export const blockedWord = (tenant: number): string => `raven${tenant}`;
 const labelOf = (tenant: number): string => `[${markOf(tenant, 'p', 0)}]`;
 export const policyOf = (tenant: number): string => markOf(tenant, 'p', 0);
 
-/** What the configuration file says of them. */
+/** The policies as the configuration file has them. */
 export function guardrailPolicies(): object[] {
   return GUARDED_TENANTS.map((tenant) => ({
     name: policyOf(tenant),
@@ -66,7 +70,7 @@ function otherThan(tenant: number, index: number): number {
   return others[index % others.length] ?? 0;
 }
 
-/** Words that are something in another organization's policy alone, and the own word that is masked. */
+/** Words that only another organization's policy acts on, and the own word that is masked. */
 export function words(tenant: number, index: number): Piece[] {
   const other = otherThan(tenant, index);
   const own = maskedWord(tenant);

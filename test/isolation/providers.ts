@@ -1,4 +1,4 @@
-// The providers of a run: real sockets that check every byte of every request to the end, also those they let wait, and
+// The providers of a run: real sockets that check every byte of every request to the end, also after a stall, and
 // answer as the exchange's plan says.
 
 import { readFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ import type { Watch } from './watch.ts';
 import { hasOwnKeys, MODELS, PROVIDERS, type ProviderId } from './world.ts';
 
 const HEAD_BYTES_MAX = 16_384;
-/** So much of a body tells which exchange it is of, where the head does not. */
+/** The first bytes of a body name its exchange where the head does not. */
 const NAMING_BYTES = 1_000;
 const STALL_MS_MAX = 1_500;
 const PAUSE_WITHIN_REPLY_MS = 15;
@@ -23,14 +23,14 @@ const TLS_FILE = (name: string): Buffer =>
   readFileSync(fileURLToPath(new URL(`../support/tls/localhost-${name}.pem`, import.meta.url)));
 
 export interface ProviderParts {
-  /** Of the run that is under way. */
+  /** The watch of the present run. */
   watch(): Watch;
   findExchange(index: number): Exchange | undefined;
-  /** An exchange of `kind: auto` whose classifier call is to wait until this resolves. */
+  /** A promise that the classifier call of this exchange (`kind: auto`) waits for; null: it does not wait. */
   classifierWaits?(exchange: Exchange): Promise<void> | null;
 }
 
-/** Steps after which an own key, or its provider, is not used for a while, or that end a request otherwise. */
+/** Steps after which an own key, or its provider, is not used for a while, or which end a request in another way. */
 const UNSTEADY: ReadonlySet<ProviderStep> = new Set([
   'refuses the whole request',
   'refuses before it has read the body',
@@ -45,13 +45,13 @@ const UNSTEADY: ReadonlySet<ProviderStep> = new Set([
 export class Providers {
   /** null until the installation serves. */
   ownKeys: OwnKeys | null = null;
-  /** Of the run that is under way. */
+  /** The placeholders of the present run. */
   placeholders = new SeenPlaceholders();
   readonly urls = new Map<ProviderId, string>();
   readonly parts: ProviderParts;
   private readonly servers: Server[] = [];
   private readonly sockets = new Set<Socket>();
-  /** Readers that stand still, the oldest first. */
+  /** Stalled readers, the oldest first. */
   private readonly stalled: { readonly untilExchanges: number; readonly resume: () => void }[] = [];
 
   constructor(parts: ProviderParts) {
@@ -81,7 +81,7 @@ export class Providers {
     setTimeout(() => this.release(Number.POSITIVE_INFINITY, 1), STALL_MS_MAX).unref();
   }
 
-  /** Readers that have stood still for long enough read on. */
+  /** Lets stalled readers read on once enough exchanges are over. */
   release(exchanges: number, most = Number.POSITIVE_INFINITY): void {
     for (let left = most; left > 0; left -= 1) {
       const [oldest] = this.stalled;
@@ -98,18 +98,18 @@ export class Providers {
   }
 }
 
-/** A request that is coming in: whose it is, and what its body must be. */
+/** A request that is arriving: its exchange, and the expected bytes of its body. */
 interface Call {
   readonly exchange: Exchange;
   readonly step: ProviderStep;
   readonly asksForUsage: boolean;
   readonly parts: readonly Buffer[];
-  /** Those of them that are placeholders: what comes is kept there. */
+  /** The parts of the expected body that are placeholders: the arriving bytes are kept there. */
   readonly holes: readonly Buffer[];
   readonly bodyBytes: number;
-  /** Bytes of the body that have come. */
+  /** The number of body bytes that have arrived. */
   at: number;
-  /** The body is not what it must be: it was told once. */
+  /** The body is not as expected, and this was reported once. */
   broken: boolean;
   answered: boolean;
 }
@@ -121,7 +121,7 @@ class ProviderConnection {
   private held: Buffer = EMPTY;
   private call: Call | null = null;
   private calls = 0;
-  /** Whose credential it has carried. */
+  /** The owner of the credentials that the connection has carried. */
   private owner: string | null = null;
 
   constructor(all: Providers, id: ProviderId, socket: Socket) {
@@ -153,7 +153,7 @@ class ProviderConnection {
     }
   }
 
-  /** False: there is more to come before anything can be said. */
+  /** Reads a head; false: more bytes are needed. */
   private readHead(): boolean {
     const { held, id } = this;
     const end = held.indexOf('\r\n\r\n');
@@ -185,7 +185,7 @@ class ProviderConnection {
     return true;
   }
 
-  /** Connections belong to one owner of credentials, and to one alone. */
+  /** A connection carries credentials of one owner only. */
   private checkOwner(shown: ShownCredential): void {
     const owner = shown.owner === 'organization' ? `tenant ${shown.tenant}` : shown.owner;
     if (this.owner !== null && this.owner !== owner)
@@ -193,7 +193,7 @@ class ProviderConnection {
     this.owner = owner;
   }
 
-  /** What is asked about a key is not asked for an exchange. */
+  /** Answers a verification of a key, which belongs to no exchange. */
   private answerVerification(shown: ShownCredential, bodyStart: number): boolean {
     const { watch, socket } = this;
     this.held = this.held.subarray(bodyStart);
@@ -246,7 +246,7 @@ class ProviderConnection {
   private stepOf({ tenant, providerSteps, calledProviders, models }: Exchange, shown: ShownCredential): ProviderStep {
     const planned = providerSteps[calledProviders.length - 1] ?? 'serves';
     if (planned === 'closes a kept connection' && this.calls === 0) return 'serves';
-    // The account of the service is paused for that one model alone.
+    // Only that one model of the service's account is paused.
     if (planned === 'asks for a pause' && shown.owner === 'service' && !models.includes('iso/cool')) return 'serves';
     return hasOwnKeys(tenant) && ownTraits(tenant).isSteady && UNSTEADY.has(planned) ? 'serves' : planned;
   }
@@ -254,10 +254,10 @@ class ProviderConnection {
   private checkHead(exchange: Exchange, head: string): void {
     const { watch, id } = this;
     watch.checkedBytes += head.length;
-    // The mark of an own key stands in its credential, which is looked at by itself, and nowhere else.
+    // The mark of an own key may stand only in its credential, which is checked separately.
     const rest = head.replace(/\r\n(?:authorization: Bearer|x-api-key:) sk-own-[^\r]*/, '');
     for (const mark of findMarks(rest)) {
-      // The path names a response of the same tenant's.
+      // The path names a response of the same tenant.
       const isOwn =
         mark.tenant === exchange.tenant &&
         (mark.exchange === 0 || mark.exchange === exchange.index || exchange.kind === 'saved');
@@ -310,7 +310,7 @@ class ProviderConnection {
     return fits ?? candidates[0] ?? nothing;
   }
 
-  /** Returns what lies behind the body. */
+  /** Reads bytes of the body; returns the bytes after it. */
   private readBody(call: Call, bytes: Buffer): Buffer {
     const { socket } = this;
     const own = bytes.subarray(0, call.bodyBytes - call.at);
@@ -327,7 +327,7 @@ class ProviderConnection {
     return bytes.subarray(own.length);
   }
 
-  /** Every byte against what the client has sent. */
+  /** Compares every byte with what the client has sent. */
   private compare(call: Call, bytes: Buffer): void {
     if (call.broken) return;
     this.watch.checkedBytes += bytes.length;
@@ -350,7 +350,7 @@ class ProviderConnection {
     }
   }
 
-  /** What is done before the body is read. */
+  /** Does what the plan has before the body is read. */
   private answerHead(call: Call): void {
     const { exchange, step } = call;
     const { socket } = this;
@@ -416,7 +416,7 @@ class ProviderConnection {
       case 'does not know its credential':
         return this.sendWhole(call, renderRefusal(exchange, 401));
       case 'resets without an answer':
-        // On a kept connection it looks as if the connection had been dead before, and the request comes once more.
+        // On a kept connection this looks as if the connection had been dead before, so the request comes once more.
         if (this.calls > 1) exchange.retries += 1;
         socket.destroy();
         return;
@@ -443,8 +443,8 @@ class ProviderConnection {
   }
 
   /**
-   * In one packet: a gateway that has read the first one can see the second. What comes after the next request was
-   * sent, nobody could tell from its reply.
+   * Sends two replies in one packet: a gateway that has read the first can see the second. If the second came only
+   * after the next request, it could not be told from that request's reply.
    */
   private sendTwice(call: Call): void {
     const first = renderReply(call.exchange, call.asksForUsage);
@@ -455,7 +455,7 @@ class ProviderConnection {
     } else this.sendWhole(call, first);
   }
 
-  /** A write of its own for each piece, in ticks of their own. */
+  /** Sends each piece in a write and a tick of its own. */
   private sendPieces({ head, wire, end, sent }: RenderedReply): void {
     const { socket } = this;
     sent.whole = true;
@@ -495,7 +495,7 @@ class ProviderConnection {
     }, PAUSE_WITHIN_REPLY_MS);
   }
 
-  /** The classifier sees what the client wrote, within a request of the gateway's own. */
+  /** Reads a classifier call: the client's text within a request of the gateway's own. */
   private readClassifierCall(head: string, bodyStart: number, bodyBytes: number): boolean {
     const { held, watch, socket } = this;
     if (held.length < bodyStart + bodyBytes) return false;
@@ -530,7 +530,7 @@ class ProviderConnection {
     return true;
   }
 
-  /** Whose key asks the classifier, its organization has chosen; the key has a mark, and nothing else in the head. */
+  /** The organization chooses whose key asks the classifier. That key has a mark, and nothing else in the head does. */
   private checkClassifierCredential({ tenant }: Exchange, head: string): void {
     const shown = readCredential(head, 'judge');
     const isOwn = hasOwnKeys(tenant) && ownTraits(tenant).isOwnClassifier;

@@ -1,5 +1,5 @@
-// What a provider answers to an exchange: head and body on the wire, and what its client is to get of it. All of it is
-// filled with the exchange's mark.
+// The reply of a provider to an exchange: head and body on the wire, and the bytes that its client must get. All of it
+// is filled with the exchange's mark.
 
 import { blocksReply, replyEvents, replyText } from './guarded.ts';
 import { filled } from './marks.ts';
@@ -7,7 +7,7 @@ import type { Exchange, SentReply } from './plan.ts';
 
 export interface RenderedReply {
   readonly head: Buffer;
-  /** The body as it goes out, in the pieces that are written. */
+  /** The body in the pieces that are written. */
   readonly wire: readonly Buffer[];
   readonly end: 'length' | 'chunked' | 'close';
   readonly sent: SentReply;
@@ -18,7 +18,7 @@ const USAGE = '"usage":{"prompt_tokens":3,"completion_tokens":2,"input_tokens":3
 
 export function renderReply(exchange: Exchange, asksForUsage: boolean): RenderedReply {
   const { wire: events, content } = exchange.isStream ? renderStream(exchange, asksForUsage) : renderDocument(exchange);
-  // Only the end of its connection ends a body without a length: cut off, it would look whole.
+  // Only the end of the connection ends a body without a length: if it were cut, it would look whole.
   const wanted =
     exchange.providerSteps.includes('cuts its reply in the middle') && exchange.reply.framing === 'close'
       ? 'chunked'
@@ -29,7 +29,7 @@ export function renderReply(exchange: Exchange, asksForUsage: boolean): Rendered
   return { ...frame(exchange, { status: 200, type, body: events, framing, pieces: exchange.reply.pieces }), sent };
 }
 
-/** A refusal of the provider's, in one piece. */
+/** A refusal by the provider, in one piece. */
 export function renderRefusal(exchange: Exchange, status: number, extraHeaders = ''): RenderedReply {
   const content = Buffer.from(`{"error":{"message":"${filled(exchange.replyMark, 160).toString('latin1')}"}}`);
   const sent = register(exchange, status, content);
@@ -39,7 +39,7 @@ export function renderRefusal(exchange: Exchange, status: number, extraHeaders =
   };
 }
 
-/** The head names the reply by its place, so that its client knows what to expect. */
+/** Registers the reply. The head names it by its index, so that its client knows what to expect. */
 function register(exchange: Exchange, status: number, content: Buffer): SentReply {
   const sent = { status, content, whole: false, isBlocked: status === 200 && blocksReply(exchange) };
   exchange.replies.push(sent);
@@ -135,7 +135,7 @@ function renderStream(exchange: Exchange, asksForUsage: boolean): { wire: Buffer
   const planted = replyEvents(exchange);
   const rest = saying(filling).repeat(count);
   const wire = start + planted.map(({ written }) => saying(written)).join('') + rest + usage + end;
-  // What the gateway alone has asked for does not go on.
+  // The client does not get what only the gateway has requested.
   const usageForClient = asksForUsage && dialect === 'chat' ? '' : usage;
   const content = start + planted.map(({ arrives }) => saying(arrives)).join('') + rest + usageForClient + end;
   return { wire: Buffer.from(wire, 'latin1'), content: Buffer.from(content, 'latin1') };

@@ -49,7 +49,7 @@ const lookUps = values['look-ups'].split(',').map((name): LookUp => {
 });
 const { leavers } = values;
 
-/** Violations that were printed while the run went on. */
+/** The number of violations that were printed during the run. */
 let told = 0;
 const startedMs = performance.now();
 const isolation = await Isolation.start(Number(values.gateways));

@@ -8,15 +8,15 @@
 import { Socket } from 'node:net';
 
 /**
- * What is longer goes in so many pieces, each of them after so many other writes: what happens meanwhile does not hang
- * on how fast the machine is.
+ * A longer write is sent in this many pieces, each after this many other writes, so that what happens in between does
+ * not depend on the speed of the machine.
  */
 const SHORT_BYTES = 32_768;
 const PIECES = 12;
 const WRITES_BETWEEN = 10;
-/** Where nothing else is written. */
+/** The pause between pieces when nothing else is written. */
 const PIECE_MS_MAX = 100;
-/** Of all large writes every so manieth. */
+/** Every how many large writes one is slow. */
 const SLOW_EVERY = 2;
 
 type WriteDone = (error?: Error | null) => void;
@@ -29,7 +29,7 @@ let largeWrites = 0;
 let writesBefore = 0;
 const waiting: { readonly atWrite: number; readonly next: () => void }[] = [];
 
-/** Calls once others have written so much, or after a while. */
+/** Calls `next` after a number of other writes, or after a while. */
 function later(next: () => void): void {
   const entry = { atWrite: writesBefore + WRITES_BETWEEN, next };
   waiting.push(entry);
@@ -48,7 +48,7 @@ function passOn(): void {
 }
 
 function isSlow(socket: Socket, bytes: number): boolean {
-  // TLS copies what it sends at once; without a port it is the database's socket.
+  // TLS copies what it sends at once. A socket without a port is the database's.
   if (bytes <= SHORT_BYTES || 'encrypted' in socket || socket.remotePort === undefined) return false;
   largeWrites += 1;
   return largeWrites % SLOW_EVERY === 0;
@@ -84,7 +84,7 @@ writes._write = function (this: Socket, chunk, encoding, done) {
 const { _writev: writeMany } = writes;
 
 writes._writev = function (this: Socket, chunks, done) {
-  // The strings among them are heads.
+  // Strings among the chunks are heads.
   const bytes = chunks.reduce((sum, { chunk }) => sum + (chunk instanceof Uint8Array ? chunk.length : 0), 0);
   if (bytes <= SHORT_BYTES) {
     writeMany.call(this as unknown as SocketWrites, chunks, done);

@@ -1,13 +1,13 @@
-// What a run has seen: how much of it was checked, which faults there were, and everything that must not be.
+// What a run has seen: how much was checked, which faults occurred, and every violation.
 
 import { foreignBytes } from './marks.ts';
 
 export type ViolationKind =
-  /** Bytes of another tenant, or of another exchange of the same. */
+  /** Bytes of another tenant, or of another exchange of the same tenant. */
   | 'foreign mark'
-  /** A provider was called for a request that nobody waits for, that was refused, or once too often. */
+  /** A provider was called for a request whose client had left, for a refused request, or once too often. */
   | 'stray call'
-  /** Bytes that are not those that were sent, and no other tenant's either. */
+  /** Bytes that differ from those that were sent, without being another tenant's. */
   | 'wrong bytes'
   /** Another provider's credential, another organization's, or a client's. */
   | 'wrong credential'
@@ -15,9 +15,9 @@ export type ViolationKind =
   | 'shared connection'
   /** One placeholder stands for values of two organizations. */
   | 'shared placeholder'
-  /** An organization is refused for what happened to the key of another, or of the service. */
+  /** An organization was refused because of what happened to the key of another organization, or of the service. */
   | 'foreign pause'
-  /** An uploaded file, or that there is one, shows to another organization, or is not what was uploaded. */
+  /** An uploaded file, or its existence, shows to another organization, or the file differs from what was uploaded. */
   | 'foreign file'
   /** A reply that was cut looks whole. */
   | 'false end'
@@ -28,16 +28,16 @@ const DETAILS_MAX = 12;
 
 export class Watch {
   exchanges = 0;
-  /** Bytes compared, one by one, with what they must be. */
+  /** The number of bytes that were compared with the expected ones. */
   checkedBytes = 0;
   calls = 0;
   readonly violations = new Map<ViolationKind, number>();
   readonly details: string[] = [];
-  /** Bytes of foreign marks; of each call or reply the first piece that has any is counted. */
+  /** Bytes of foreign marks; in each call or reply only the first piece with any is counted. */
   foreignBytes = 0;
   readonly faults = new Map<string, number>();
   readonly answers = new Map<string, number>();
-  /** What became of those whose look-ups waited. */
+  /** The outcomes of clients whose look-ups waited. */
   readonly lookUps = new Map<string, number>();
 
   /** Requests about uploaded files, by method and status. */
@@ -52,7 +52,7 @@ export class Watch {
     if (this.details.length < DETAILS_MAX) this.details.push(`${kind}: ${detail}`);
   }
 
-  /** `bytes` are not what they must be, which is something of `own`'s. */
+  /** Reports bytes that are not as expected, in data of the tenant and exchange `own`. */
   wrongBytes(bytes: Buffer, own: { readonly tenant: number; readonly index: number }, where: string): void {
     const foreign = foreignBytes(bytes, own);
     this.foreignBytes += foreign.bytes;
@@ -74,7 +74,7 @@ export class Watch {
     return this.violations.get(kind) ?? 0;
   }
 
-  /** One line for each kind of figure. */
+  /** The summary: one line for each kind of figure. */
   report(): string {
     const list = (counts: Map<string, number>): string =>
       [...counts]

@@ -3,13 +3,13 @@
 
 import { markOf } from './marks.ts';
 
-/** Two digits of a mark name a tenant. */
+/** The number of plain tenants. A mark names its tenant by two digits. */
 export const TENANTS = 6;
-/** Each has a wallet that nobody has leased from, for one look-up of a lease. */
+/** The number of tenants with a wallet from which nothing was leased, each for one look-up of a lease. */
 export const COLD_TENANTS = 32;
 export const FIRST_COLD_TENANT = 40;
 
-/** Each has own provider keys for every provider (own-keys.ts). */
+/** The first tenant with own provider keys for every provider (own-keys.ts). */
 const FIRST_OWN_TENANT = 10;
 const OWN_TENANTS_COUNT = 24;
 export const OWN_TENANTS: readonly number[] = Array.from(
@@ -21,7 +21,7 @@ export function hasOwnKeys(tenant: number): boolean {
   return tenant >= FIRST_OWN_TENANT && tenant < FIRST_OWN_TENANT + OWN_TENANTS_COUNT;
 }
 
-/** Each has a guardrail policy that changes what passes (planted.ts). */
+/** The first tenant with a guardrail policy that changes texts (planted.ts). */
 const FIRST_GUARDED_TENANT = 80;
 const GUARDED_TENANTS_COUNT = 12;
 export const GUARDED_TENANTS: readonly number[] = Array.from(
@@ -50,7 +50,7 @@ export interface IsolationModel {
   readonly id: string;
   readonly kind: 'text' | 'image' | 'evaluation';
   readonly asksForUsage: boolean;
-  /** Names at the providers of many lengths, so that bodies move in their buffers. */
+  /** The model's deployments. Names at the providers differ in length, so that bodies move in their buffers. */
   readonly deployments: readonly { readonly provider: ProviderId; readonly model: string }[];
 }
 
@@ -70,7 +70,7 @@ export const MODELS: readonly IsolationModel[] = [
   text('iso/pt', { provider: 'plain-a', model: 'pt' }, { provider: 'tls-a', model: 'pt-at-the-provider-behind-tls' }),
   text('iso/tp', { provider: 'tls-a', model: 'tp-a' }, { provider: 'plain-b', model: 'tp-b-a-little-longer' }),
   text('iso/tt', { provider: 'tls-b', model: 'tt-b' }, { provider: 'tls-a', model: 'a' }),
-  // Providers pause it for a second.
+  // Providers pause this model for a second.
   text('iso/cool', { provider: 'plain-b', model: 'cool-b' }, { provider: 'tls-b', model: 'cool-of-tls' }),
   {
     ...text(
@@ -94,12 +94,12 @@ export const MODELS: readonly IsolationModel[] = [
   { id: 'iso/eval', kind: 'evaluation', asksForUsage: false, deployments: [{ provider: 'plain-b', model: 'eval-b' }] },
 ];
 
-/** For the tenants' own requests: known to every gateway after the first. */
+/** A key for a tenant's own requests, which every gateway knows after the first one. */
 export function warmKey(tenant: number, second: boolean): string {
   return `tg-iso-${markOf(tenant, 'c', 0)}-${second ? 'second' : 'first'}-${'k'.repeat(20)}`;
 }
 
-/** For one request each, before which no gateway knows it. */
+/** A key for one request, which no gateway knows before. */
 export function coldKey(tenant: number, index: number): string {
   return `tg-iso-${markOf(tenant, 'c', 0)}-cold-${index}-${'k'.repeat(20)}`;
 }
@@ -108,16 +108,16 @@ export function slugOf(tenant: number): string {
   return `tenant-${tenant}`;
 }
 
-/** What the configuration says of the tenants that have more than a key. */
+/** What the configuration says of tenants that have more than a key. */
 export interface TenantConfiguration {
-  /** Of its own provider keys. */
+  /** The part of the configuration about a tenant's own provider keys. */
   readonly ownKeysOf: (tenant: number) => object;
   readonly policies: readonly object[];
-  /** Which of the policies it has. */
+  /** The part of the configuration that assigns a tenant's policy. */
   readonly guardrailsOf: (tenant: number) => object;
 }
 
-/** `urlOf`: where a provider listens. YAML reads JSON. */
+/** Builds the configuration file. `urlOf` returns the address of a provider. JSON is valid YAML. */
 export function isolationConfiguration(
   urlOf: (provider: ProviderId) => string,
   { ownKeysOf, policies, guardrailsOf }: TenantConfiguration,
@@ -167,7 +167,7 @@ export function isolationConfiguration(
         fallback_tier: 'strong',
       },
     ],
-    // It finds nothing: what is screened is to be the same bytes.
+    // The policy finds nothing: screened text must keep its bytes.
     guardrails: [
       {
         name: 'watched',
@@ -188,7 +188,7 @@ function organization(tenant: number): object {
   const email = `owner@tenant-${tenant}.test`;
   const isCold = tenant >= FIRST_COLD_TENANT && tenant < FIRST_COLD_TENANT + COLD_TENANTS;
   const secrets = [warmKey(tenant, false), ...(isCold ? [] : [warmKey(tenant, true)])];
-  // The last tenant is not billed: it leases nothing.
+  // The last tenant is not billed, so it leases nothing.
   const billing = tenant === TENANTS ? { billing: 'none' } : { billing: 'prepaid', opening_credit: '1000000.00' };
   return {
     slug: slugOf(tenant),

@@ -1,5 +1,5 @@
-// What migrations 0003, 0004, 0046 and 0047 and the statements of jobs do in SQL, in memory: wallets, leases, epochs,
-// the ledger, generations and cursors.
+// The in-memory model of what migrations 0003, 0004, 0046 and 0047 and the statements of jobs do in SQL: wallets,
+// leases, epochs, the ledger, generations and cursors.
 
 import type { RecoveredCall } from '../../src/domain/quotas/lease.ts';
 import type { ExecutionRecord, TerminalRecord } from '../../src/records/execution-record.ts';
@@ -25,7 +25,7 @@ export interface LeaseRow extends LastCall {
   readonly outstanding: bigint;
 }
 
-/** An execution; open while `terminal` is null. */
+/** An execution. It is open while `terminal` is null. */
 export interface GenerationRow {
   readonly id: string;
   readonly epoch: number;
@@ -61,7 +61,7 @@ export interface Posted {
 }
 
 export class ModelBooks {
-  /** Of the running transaction. */
+  /** The undo steps of the running transaction. */
   readonly undo: (() => void)[] = [];
   readonly wallets = new Table<WalletRow>(this.undo, ({ balance, leased }) =>
     leased < 0n ? 'wallets_leased_check' : balance < leased ? 'wallets_never_overspent' : null,
@@ -163,7 +163,7 @@ export class ModelBooks {
     return this.cursors.get(`${epoch}/${segment}`)?.posted ?? 0;
   }
 
-  /** False where the cursor is not at `from`: then it stays where it is. */
+  /** Moves the cursor and returns true; returns false, and moves nothing, if the cursor is not at `from`. */
   moveCursor(epoch: number, segment: number, from: number, to: number): boolean {
     if (this.postedOffset(epoch, segment) !== from) return false;
     const facts = this.cursors.get(`${epoch}/${segment}`)?.facts ?? 0;
@@ -192,7 +192,7 @@ export class ModelBooks {
     for (const terminal of terminals.values()) {
       const stored = this.generations.get(terminal.id);
       if (stored !== undefined && (stored.terminal !== null || stored.epoch !== epoch)) continue;
-      // What opened stays as the first record had it.
+      // The fields of the start stay as the first record had them.
       const start = stored?.start ?? terminal;
       this.generations.set(terminal.id, { ...closedRow(epoch, terminal), walletId: start.walletId, start });
       settled.push(terminal);
@@ -245,7 +245,7 @@ export class ModelBooks {
     if (row !== undefined) this.epochs.set(`${epoch}`, { ...row, fenced: true });
   }
 
-  /** All that an epoch has of wallets, but for the holds of its open executions. */
+  /** Releases everything that an epoch has leased from wallets, except the holds of its open executions. */
   private releaseLeases(epoch: number): bigint {
     let returned = 0n;
     for (const lease of this.leases.values()) {
@@ -281,13 +281,13 @@ export class ModelBooks {
     if (row !== undefined) this.epochs.set(`${epoch}`, { ...row, returned: true });
   }
 
-  /** Closed epochs that still have leases. */
+  /** The closed epochs that still have leases. */
   closedWithLeases(): string[] {
     const epochs = new Set([...this.leases.values()].map(({ epoch }) => `${epoch}`));
     return [...epochs].filter((epoch) => this.epochs.get(epoch)?.returned === true);
   }
 
-  /** Open executions of closed epochs are cancelled. */
+  /** Cancels open executions of closed epochs. */
   resolve(nowMs: number, max: number): { record: TerminalRecord }[] {
     const open = this.generations
       .values()

@@ -1,5 +1,5 @@
-// What migrations 0010, 0046 and 0047 do in SQL, in memory: pools of budgets and of open requests, and the sliding
-// windows of rates.
+// The in-memory model of what migrations 0010, 0046 and 0047 do in SQL: pools of budgets and of open requests, and the
+// sliding windows of rates.
 
 import type { RecoveredCall } from '../../src/domain/quotas/lease.ts';
 import { DatabaseFault, FENCED, RAISED, Table } from './model-tables.ts';
@@ -57,7 +57,7 @@ export interface LimitRequest {
   readonly minimum: bigint;
   readonly presentGrant: string | null;
   readonly presentFree: bigint;
-  /** null: not numbered. */
+  /** The number of the call; null: it has none. */
   readonly call: number | null;
 }
 
@@ -69,7 +69,7 @@ export interface LimitReturn {
   readonly call: number | null;
 }
 
-/** The last numbered call about a lease, and what it was granted; null: it was not done, and never will be. */
+/** The last numbered call about a lease, and what it was granted; null: the call was not done and never will be. */
 export interface LastCall {
   readonly lastCall: number;
   readonly lastGranted: bigint | null;
@@ -121,7 +121,7 @@ export class ModelLimits {
     return this.takePool(isOver ? { ...request, amount: 0n, minimum: 0n } : request, limit, nowMs);
   }
 
-  /** This call, or a later one, is done, or was found not done. */
+  /** Whether this call, or a later one, is done or was found not done. */
   private isCallOver(epoch: number, limitId: string, call: number | null): boolean {
     return this.leasesOf(epoch, limitId).some((lease) => isOver(lease, call));
   }
@@ -276,14 +276,16 @@ export class ModelLimits {
     return { isDone: false };
   }
 
-  /** Of the present pool; null: there is none, for the limit is gone. */
+  /** Adds a lease of the present pool; null: there is no pool, since the limit is gone. */
   private newLease(epoch: number, limitId: string, nowMs: number): LimitLeaseRow | null {
     const nothing = { epoch, limitId, amount: 0n, minimum: 0n, presentGrant: null, presentFree: 0n, call: null };
     const { grantId: poolId } = this.take(nothing, nowMs);
     return this.pools.get(poolId) === undefined ? null : { epoch, poolId, outstanding: 0n, ...NO_CALL };
   }
 
-  /** An execution has spent of a pool; what its lease does not cover is a fault, and used all the same. */
+  /**
+   * Books what an execution used of a pool. Use that the lease does not cover is a fault, and is booked all the same.
+   */
   spend(epoch: number, poolId: string, amount: bigint): void {
     const pool = this.pools.get(poolId);
     const lease = this.leases.get(`${epoch}/${poolId}`);
@@ -293,7 +295,7 @@ export class ModelLimits {
     this.leases.set(`${epoch}/${poolId}`, { ...lease, outstanding: lease.outstanding - covered });
   }
 
-  /** Of limits everything of a dead epoch returns. */
+  /** Returns everything that a dead epoch has leased under limits. */
   returnAll(epoch: number): void {
     for (const lease of this.leases.values()) {
       if (lease.epoch !== epoch) continue;
@@ -313,13 +315,13 @@ export class ModelLimits {
   }
 }
 
-/** What is noted of a call that is done. */
+/** The note about a call that is done. */
 export function nextCall(lease: LastCall | undefined, call: number | null, granted: bigint): LastCall {
   const { lastCall, lastGranted } = lease ?? NO_CALL;
   return call === null ? { lastCall, lastGranted } : { lastCall: call, lastGranted: granted };
 }
 
-/** This call, or a later one, is done, or was found not done. */
+/** Whether this call, or a later one, is done or was found not done. */
 export function isOver(lease: LastCall | undefined, call: number | null): boolean {
   return lease !== undefined && call !== null && lease.lastCall >= call;
 }
@@ -340,7 +342,7 @@ function cellAt(cells: readonly number[], index: number): number {
   return cells[index] ?? 0;
 }
 
-/** The same cells from another second on. */
+/** The cells of the window, moved so that the first one belongs to second `wanted`. */
 function cellsFrom(first: number, cells: readonly number[], wanted: number): number[] {
   const later = wanted - first;
   return cells.map((_, index) => cellAt(cells, index + later));
@@ -351,7 +353,10 @@ function withLess({ first, cells }: WindowRow, label: number, amount: number): {
   return { cells: cells.map((cell, at) => (at === index ? Math.max(cell - amount, 0) : cell)) };
 }
 
-/** Each second the oldest label counts no longer. */
+/**
+ * Milliseconds until the window has room for `minimum`; null: it never has. Each second the oldest label stops
+ * counting.
+ */
 function waitForRoom(
   cells: readonly number[],
   load: number,

@@ -1,5 +1,5 @@
-// What the modelled database answers to each statement that gateways and jobs send, in the types in which the driver
-// hands rows over. A statement that is not here is a fault: whoever adds one to the accounting core adds it here and to
+// The answers of the modelled database to each statement that gateways and jobs send, in the types in which the driver
+// returns rows. An unknown statement is a fault: whoever adds a statement to the accounting core adds it here and to
 // the differential test.
 
 import type { RecoveredCall } from '../../src/domain/quotas/lease.ts';
@@ -12,14 +12,14 @@ type Rows = readonly object[];
 
 export interface StatementContext {
   readonly books: ModelBooks;
-  /** The database's clock. */
+  /** The time of the database's clock. */
   readonly nowMs: number;
   readonly notify: (channel: string, payload: string) => void;
 }
 
 type Answer = (context: StatementContext, values: Values) => Rows;
 
-/** By a part of the statement's text that no other has, or by its name. */
+/** The answers, by the statement's name or by a part of its text that no other statement has. */
 const ANSWERS: readonly (readonly [mark: string, answer: Answer])[] = [
   ['take_lease', ({ books }, values) => takeLease(books, values)],
   [
@@ -88,7 +88,7 @@ const ANSWERS: readonly (readonly [mark: string, answer: Answer])[] = [
 
 const known = new Map<string, Answer>();
 
-/** `statement`: its name, where it has one, else its text. */
+/** Answers a statement; `statement` is its name if it has one, otherwise its text. */
 export function answerStatement(context: StatementContext, statement: string, values: Values): Rows {
   let answer = known.get(statement);
   if (answer === undefined) {
@@ -105,7 +105,7 @@ export function answerStatement(context: StatementContext, statement: string, va
   return answer(context, values);
 }
 
-/** What neither waits for a lock nor takes one. */
+/** Whether the statement neither waits for a lock nor takes one. */
 export function isLockFree(statement: string): boolean {
   return (
     statement === 'SELECT 1' || statement.includes('pg_notify') || statement.startsWith('SELECT segment, posted_offset')
@@ -126,7 +126,7 @@ function post({ books }: StatementContext, [epoch, json, segment, from, to]: Val
   return [{ moved, ...books.post(Number(epoch), moved ? (JSON.parse(String(json)) as ExecutionRecord[]) : []) }];
 }
 
-/** null: of an earlier version, which numbers nothing. */
+/** The number of the call; null: the statement is of an earlier version, which has no numbers. */
 function callOf(value: unknown): number | null {
   return typeof value === 'number' ? value : null;
 }

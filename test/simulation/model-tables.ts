@@ -1,6 +1,6 @@
-// Rows of the modelled database, and what a transaction changed of them, so that it can be undone.
+// The rows of the modelled database, and the changes of a transaction, so that they can be undone.
 
-/** As Postgres reports it. */
+/** An error as Postgres reports it. */
 export class DatabaseFault extends Error {
   override readonly name = 'DatabaseFault';
   readonly code: string;
@@ -15,13 +15,13 @@ export const UNIQUE_VIOLATION = '23505';
 export const RAISED = 'P0001';
 export const FENCED = 'TG001';
 
-/** Rows are never changed in place: a changed one is a new one. */
+/** A table. A row is never changed in place: a change replaces it by a new row. */
 export class Table<Row extends object> {
   private readonly rows = new Map<string, Row>();
   private readonly undo: (() => void)[];
   private readonly check: (row: Row) => string | null;
 
-  /** `undo`: of the running transaction. `check` names the constraint that a row breaks. */
+  /** `undo`: the undo steps of the running transaction. `check` names the constraint that a row breaks; null: none. */
   constructor(undo: (() => void)[], check: (row: Row) => string | null = () => null) {
     this.undo = undo;
     this.check = check;

@@ -1,14 +1,14 @@
-// Faults planted in the code under simulation, each the kind that loses, doubles or overspends money: the simulation
-// must find every one of them.
+// Faults to plant in the code under simulation. Each loses, doubles or overspends money, and the simulation must find
+// it.
 
 import { registerHooks } from 'node:module';
 import { fileURLToPath } from 'node:url';
 
 export interface Mutation {
   readonly name: string;
-  /** From the repository's root. */
+  /** The path from the repository's root. */
   readonly file: string;
-  /** Stands in the file exactly once. */
+  /** Text that the file contains exactly once. */
   readonly find: string;
   readonly replace: string;
 }
@@ -212,7 +212,7 @@ export const MUTATIONS: readonly Mutation[] = [
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** From here on the module is loaded with the fault in it. To be called before anything that imports it. */
+/** Loads the module with the fault in it from now on. Call it before importing anything that imports the module. */
 export function plant({ name, file, find, replace }: Mutation): void {
   registerHooks({
     load(url, context, nextLoad) {

@@ -9,6 +9,9 @@ export function hasEnd(texts: string, id: string): boolean {
   return false;
 }
 
-/** Of a start, behind its id: instant, told from the frame's own, hold, bytes, tags, label; the number of an ending. */
+/**
+ * The fields of a start after its id (its instant relative to the frame's, hold, bytes, tags, label), and then the
+ * number of an outcome.
+ */
 const START_AND_ENDING = /^-?\d+,(?:null|"\d+"),\d+,\[\],null,\d+,-?\d+,/;
 const BEHIND_ID_LENGTH = 160;

@@ -1,16 +1,16 @@
-// Runs the simulation's command in a process of its own, for the tests that want many seeds.
+// Runs the simulation's command in its own process, for the tests that need many seeds.
 
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
 const COMMAND = fileURLToPath(new URL('./run.ts', import.meta.url));
 
-/** So many seeds, from 1 on, are in every run of the tests. */
+/** Every run of the tests has the seeds from 1 to this one. */
 export const FIRST_SEEDS = 50;
 
 export function runSeeds(args: readonly string[]): Promise<{ readonly code: number | null; readonly output: string }> {
   return new Promise((resolve, reject) => {
-    // Faults are planted into the sources as they are written, not into those that the test run keeps without types.
+    // Faults are planted into the original sources, not into the copies without types that the test run keeps.
     const isPlanted = args.some((argument) => argument.startsWith('--mutation'));
     const env = { ...process.env, ...(isPlanted ? { NODE_OPTIONS: '' } : {}) };
     const child = spawn(process.execPath, [COMMAND, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });

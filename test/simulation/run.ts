@@ -24,9 +24,9 @@ const { values } = parseArgs({
   },
 });
 
-/** Of the event log of a seed that failed. */
+/** How many lines of the event log of a failed seed are shown. */
 const LINES_SHOWN = 80;
-/** What a run that is cut off has done is known to the last such line. */
+/** How often progress is printed: an interrupted run is known up to the last such line. */
 const SEEDS_A_LINE = 5_000;
 
 if (values.mutations) await runMutations();
@@ -71,7 +71,7 @@ async function runHere(): Promise<void> {
     }
     sum(String(seed - from));
   };
-  // From a tick of its own: promises are drained between two events only where no promise is being run.
+  // Starts in its own tick: promises can be drained between two events only while no promise is running.
   setImmediate(() =>
     values.seed === undefined
       ? runMany(Number(values.from), Number(values.seeds))

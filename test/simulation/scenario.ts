@@ -1,4 +1,4 @@
-// What a seed makes of the world: who pays and under which limits, what is asked when, and what goes wrong.
+// What a seed decides about its world: who pays and under which limits, which requests come when, and what goes wrong.
 
 import type { Principal, PrincipalLimit } from '../../src/domain/identity/principal.ts';
 import { principalOf } from '../support/principals.ts';
@@ -9,7 +9,7 @@ import type { RequestPlan } from './simulated-request.ts';
 
 export interface Payer {
   readonly organizationId: string;
-  /** null: not billed. */
+  /** null: the organization is not billed. */
   readonly walletId: string | null;
   readonly limits: readonly PrincipalLimit[];
 }
@@ -23,9 +23,9 @@ export interface Troubles {
   readonly shortWrites: number;
   readonly readFails: number;
   readonly slowSyncMs: number;
-  /** Chance that a process that starts has a last step. */
+  /** The chance that a process that starts will die at a step. */
   readonly mortality: number;
-  /** Steps that such a process has, at most. */
+  /** The most steps that such a process has. */
   readonly stepsMax: number;
 }
 
@@ -50,7 +50,7 @@ export type Happening =
 export interface Scenario {
   readonly gateways: number;
   readonly payers: readonly Payer[];
-  /** By wallet. */
+  /** Deposits by wallet. */
   readonly deposits: ReadonlyMap<string, bigint>;
   readonly spool: SpoolSettings;
   readonly shipping: ShippingSettings;
@@ -61,7 +61,7 @@ export interface Scenario {
   }[];
   readonly happenings: readonly { readonly atMs: number; readonly what: Happening }[];
   readonly troubles: Troubles;
-  /** When all trouble ends. */
+  /** The time at which all trouble ends. */
   readonly healMs: number;
   readonly baseMs: number;
 }
@@ -72,7 +72,7 @@ export function makeScenario(random: SeededRandom): Scenario {
   return random.chance(0.06) ? makeRateScenario(random) : makeAnyScenario(random);
 }
 
-/** A rate that is asked for more than it allows, for longer than a minute. */
+/** A scenario with a rate whose load exceeds its limit for longer than a minute. */
 function makeRateScenario(random: SeededRandom): Scenario {
   const scenario = makeAnyScenario(random);
   const kind = random.pick(['requests_per_minute', 'tokens_per_minute'] as const);
@@ -110,7 +110,7 @@ function makeRateScenario(random: SeededRandom): Scenario {
   };
 }
 
-/** The middle one is often ended by somebody who waits. */
+/** How long jobs pauses between postings. A waiting look-up often ends the middle one. */
 const POSTING_PAUSES = [
   { pollMs: 120, wantedEveryMs: null },
   { pollMs: 400, wantedEveryMs: 150 },
@@ -154,7 +154,7 @@ function makeAnyScenario(random: SeededRandom): Scenario {
   };
 }
 
-/** Ends of an hour, a day, a week, a month, a year: some budget begins anew in the midst of it. */
+/** The ends of an hour, a day, a week, a month and a year: some budget's period begins during the run. */
 const BASES_MS = [
   Date.UTC(2026, 10, 20, 16),
   Date.UTC(2026, 10, 21),
@@ -259,7 +259,7 @@ function makeRequests(random: SeededRandom, payers: readonly Payer[], healMs: nu
   let burstMs = 0;
   for (let index = 0; index < count; index += 1) {
     if (index === 0 || random.chance(0.4)) {
-      // Where there is time, often a minute after the one before: a rate can be leased again.
+      // If there is time, the burst often comes a minute after the previous one, when a rate can be leased again.
       const isNextMinute = index > 0 && burstMs + 63_000 < healMs && random.chance(0.6);
       burstMs = isNextMinute ? burstMs + 60_000 + random.between(-3_000, 3_000) : random.between(0, healMs);
     }

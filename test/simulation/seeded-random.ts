@@ -1,4 +1,4 @@
-// Repeatable chance: every random number of a simulated world comes from its seed.
+// Repeatable random numbers: every random decision of a simulated world comes from its seed.
 
 export class SeededRandom {
   private a: number;
@@ -7,7 +7,7 @@ export class SeededRandom {
   private counter = 1;
 
   constructor(seed: number) {
-    // splitmix32 spreads neighbouring seeds apart.
+    // splitmix32 makes neighbouring seeds differ widely.
     let state = seed >>> 0;
     const spread = (): number => {
       state = (state + 0x9e3779b9) >>> 0;
@@ -38,7 +38,7 @@ export class SeededRandom {
     return Math.floor(this.next() * bound);
   }
 
-  /** A whole number, both ends included. */
+  /** A whole number from `from` to `to`, both included. */
   whole(from: number, to: number): number {
     return from + this.below(to - from + 1);
   }
@@ -47,7 +47,7 @@ export class SeededRandom {
     return from + this.next() * (to - from);
   }
 
-  /** Every order of magnitude between them is as likely as every other. */
+  /** A number whose order of magnitude is evenly distributed. */
   magnitude(from: number, to: number): number {
     return from * (to / from) ** this.next();
   }

@@ -1,5 +1,5 @@
-// Runs one seed: a machine with gateways and jobs, a database, clients and a provider; trouble, then healing, then a
-// look at whether all is right.
+// Runs one seed: a machine with gateways and jobs, a database, clients and a provider. Trouble comes first, then
+// healing, then a check that everything is right.
 
 import type { PrincipalLimit } from '../../src/domain/identity/principal.ts';
 import { type Happening, makePlan, makeScenario, type Payer, principalOfPayer, type Scenario } from './scenario.ts';
@@ -18,23 +18,23 @@ export interface SeedResult {
   readonly violations: readonly string[];
   readonly log: readonly string[] | null;
   readonly events: number;
-  /** Two runs that have it in common did the same. */
+  /** Two runs with the same digest did the same. */
   readonly digest: string;
   readonly requests: number;
   readonly complete: number;
   readonly virtualMs: number;
 }
 
-/** To be called from outside every promise: promises are drained between two events. */
+/** Runs a seed. Call it from outside every promise: promises are drained between two events. */
 export function simulate(seed: number, traced = false): SeedResult {
   const simulation = new Simulation(seed, traced);
   simulation.run();
   return simulation.result(seed);
 }
 
-/** Longer than a connection is waited for in silence; then a lost call is recovered. */
+/** Longer than a silent connection is waited for; after that a lost call is recovered. */
 const QUIET_AFTER_LOSS_MS = 75_000;
-/** Longer than a spool rests between two attempts to write again, and than a broken listener takes to notice. */
+/** Longer than a spool pauses between two attempts to write, and than a broken listener takes to notice. */
 const QUIET_AFTER_DISK_MS = 33_000;
 const QUIET_AFTER_STALL_MS = 20_000;
 const QUIET_MS = 6_000;
@@ -103,8 +103,8 @@ class Simulation {
   }
 
   /**
-   * Time passes until the last lost call is given up and recovered; for most of it nobody has anything to do, and all
-   * are let sleep.
+   * Lets time pass until the last lost call is given up and recovered. For most of that time there is nothing to do, so
+   * the processes sleep.
    */
   private calmDown(quietMs: number): void {
     const { world } = this;
@@ -123,7 +123,7 @@ class Simulation {
     const { world, watch } = this;
     const before = watch.forgotten();
     if (before.length === 0) return;
-    // What a gateway returns is known to neither side for as long as the call takes.
+    // While a call that returns something is on its way, neither side counts it.
     world.run(world.nowMs + CALL_LIMIT_MS);
     for (const what of watch.forgotten()) if (before.includes(what)) world.violate(what);
   }
@@ -187,7 +187,7 @@ class Simulation {
     for (const { atMs, what } of scenario.happenings) world.schedule(atMs, null, what, () => this.happen(what));
   }
 
-  /** From here on nothing goes wrong any more, and whoever is dead lives again. */
+  /** Ends all trouble, and starts every dead process again. */
   private heal(): void {
     const { network, machine, facts, world } = this;
     world.note('everything is healed');
@@ -263,7 +263,7 @@ class Simulation {
     });
   }
 
-  /** As the triggers of migration 0045 do. */
+  /** Notifies like the triggers of migration 0045. */
   private notifyRoom(key: string): void {
     this.eachGateway((gateway) => {
       gateway.process.in(this.network.delayMs(), 'room', () => gateway.expectRoom(key));
@@ -378,7 +378,7 @@ class Simulation {
     }
   }
 
-  /** Clients go on asking while the database makes everybody wait. */
+  /** Locks the tables; clients continue to send requests while the database makes everybody wait. */
   private lockTables(forMs: number): void {
     const { world, server, scenario } = this;
     const { random } = world;
@@ -394,7 +394,7 @@ class Simulation {
 
   private stall(process: SimulatedProcess): void {
     const untilMs = this.world.nowMs + this.world.random.magnitude(20, 15_000);
-    // Who is stalled already does not wake before: what came for it waits until the later time.
+    // A process that is already stalled does not wake earlier: its events wait until the later time.
     process.stalledUntilMs = Math.max(process.stalledUntilMs, untilMs);
     this.stalled.set(process, process.stalledUntilMs);
   }
@@ -408,7 +408,7 @@ class Simulation {
     machine.disk.cutPower();
   }
 
-  /** Whoever asks when all is well is served, if what it needs is there at all, wherever it lies. */
+  /** Once all is well, every request is served if what it needs exists at all, wherever it lies. */
   private probeAll(): void {
     const { world, scenario } = this;
     world.run(
@@ -439,7 +439,7 @@ class Simulation {
     };
     const limits = payer.limits.flatMap(({ id }) => this.limits.get(id) ?? []);
     const price = worstPriceOf(plan);
-    // A rate has what its window says, and more of it comes back by itself: only the others are probed.
+    // A rate is limited by its window and recovers by itself, so only the other limits are probed.
     const isLimited = limits.some(
       ({ kind, amount }) => kind === 'requests_per_minute' || (kind === 'tokens_per_minute' && tokensOf(plan) > amount),
     );
@@ -458,11 +458,11 @@ class Simulation {
         `${gateway.process.name} refuses (${typeof answer === 'string' ? answer : answer.kind}) what is there: ${price} of ${payer.organizationId}`,
       );
     }
-    // Its bill is posted before the next one asks.
+    // The request's charge is posted before the next request.
     world.run(world.nowMs + 1_500);
   }
 
-  /** All gateways end, some in order; what they wrote is shipped, and then all must be right. */
+  /** Ends all gateways, some of them in order, and ships what they wrote. Then everything must be right. */
   private endAll(): void {
     const { world, machine, watch } = this;
     if (world.violations.length > 0) return;
@@ -476,12 +476,11 @@ class Simulation {
     world.run(world.nowMs + DRAIN_LIMIT_MS, isShipped);
     if (world.violations.length > 0) return;
     if (!isShipped()) world.violate(`spools are left: ${spoolsIn(machine.disk).join(', ')}`);
-    // What jobs still has under way after the last directory is gone.
+    // Time for what jobs still does after the last directory is gone.
     world.run(world.nowMs + 500);
     if (world.violations.length > 0) return;
     watch.checkEnd(this.facts);
-    // Only what no process can help leaves bytes that are no records behind a segment: a power cut, a write that cannot
-    // be taken back.
+    // Bytes that are no records stay behind a segment only after a power cut or a write that cannot be taken back.
     const setAside = machine.disk.exists(QUARANTINE) ? machine.disk.list(QUARANTINE) : [];
     if (setAside.length > 0 && machine.boot === 1 && this.scenario.troubles.writeFails === 0)
       world.violate(`set aside: ${setAside.join(', ')}`);
@@ -497,6 +496,6 @@ function immortal(process: SimulatedProcess): void {
 }
 
 function spoolsIn(disk: SimulatedDisk): string[] {
-  // A directory without its name holds nothing; the next jobs process that starts removes it.
+  // A directory that does not have its number as name yet holds nothing; the next jobs process that starts removes it.
   return disk.exists(SPOOL_DIRECTORY) ? disk.list(SPOOL_DIRECTORY).filter((name) => /^\d+$/.test(name)) : [];
 }

@@ -20,9 +20,9 @@ interface FileNode {
   durable: Buffer;
   durableSize: number;
   dirty: Extent[];
-  /** What a running sync is writing. */
+  /** The extents that a running sync is writing. */
   syncing: Extent[];
-  /** A write to the platter failed, and nobody has been told. */
+  /** A write to the platter failed, and no process has been told. */
   failed: boolean;
   linked: boolean;
 }
@@ -53,7 +53,7 @@ function newDirectory(): DirectoryNode {
 
 export class SimulatedDisk {
   private capacityBytes = 1 << 30;
-  /** Chances of trouble, each time. */
+  /** The chance of each trouble, at each operation. */
   readonly trouble = { syncFails: 0, writeFails: 0, shortWrite: 0, readFails: 0, slowSyncMs: 0 };
   private readonly random: SeededRandom;
   private readonly root = newDirectory();
@@ -67,7 +67,7 @@ export class SimulatedDisk {
     return Math.max(0, this.capacityBytes - this.usedBytes);
   }
 
-  /** Another program takes all of it but for so many bytes; null: it gives it back. */
+  /** Leaves only this many free bytes, as if another program used the rest; null: the space is free again. */
   leave(bytes: number | null): void {
     this.capacityBytes = bytes === null ? 1 << 30 : this.usedBytes + bytes;
   }
@@ -111,7 +111,7 @@ export class SimulatedDisk {
     return node;
   }
 
-  /** How many bytes were written; fewer where the disk is full or in trouble. */
+  /** Returns how many bytes were written: fewer if the disk is full or in trouble. */
   append({ node, path }: OpenFile, bytes: Uint8Array, lengthMax = bytes.length): number {
     if (node.kind !== 'file') throw diskError('EISDIR', path);
     if (this.random.chance(this.trouble.writeFails)) throw diskError('EIO', path);
@@ -167,7 +167,7 @@ export class SimulatedDisk {
     return node;
   }
 
-  /** Throws where it failed, or where an earlier writing failed that nobody was told of. */
+  /** Throws if the sync failed, or if an earlier write failed of which no process was told. */
   sync({ node, path }: OpenFile): void {
     if (node.kind === 'directory') {
       this.syncEntries(node);
@@ -177,13 +177,13 @@ export class SimulatedDisk {
     this.endSync(node, path);
   }
 
-  /** The first half of a sync that takes its time; the second is `endSync`. */
+  /** The first half of a slow sync; the second half is `endSync`. */
   beginSync(node: Node): void {
     if (node.kind !== 'file') return;
     const fails = this.random.chance(this.trouble.syncFails);
     if (fails) {
       node.failed = true;
-      // Some of it may have come through; the rest counts as clean from now on.
+      // Some of the data may have reached the platter; the rest counts as clean from now on.
       node.dirty = node.dirty.filter(() => this.random.chance(0.3));
     }
     node.syncing.push(...node.dirty);
@@ -206,7 +206,7 @@ export class SimulatedDisk {
     directory.pending = [];
   }
 
-  /** The topmost directory that was made; null when all were there. */
+  /** Returns the topmost directory that was made; null if all existed. */
   makeDirectories(path: string): string | null {
     if (this.find(path) !== null) return null;
     const above = this.makeDirectories(dirname(path));
@@ -217,7 +217,7 @@ export class SimulatedDisk {
     return above ?? path;
   }
 
-  /** Within one directory, as all of ours are. */
+  /** Renames within one directory, as all of our renames do. */
   rename(from: string, to: string): void {
     const parent = this.directory(dirname(from));
     if (dirname(from) !== dirname(to)) throw diskError('EXDEV', from);
@@ -247,7 +247,7 @@ export class SimulatedDisk {
     }
   }
 
-  /** Text of every file below a directory, as far as it is certain to survive a power cut now. */
+  /** The texts of all files below a directory, as far as they would survive a power cut now. */
   certainTexts(path: string): string[] {
     const texts: string[] = [];
     const walk = (node: Node): void => {
@@ -278,8 +278,8 @@ export class SimulatedDisk {
   }
 
   /**
-   * Of what was not synced each page is written or not; the size may tell of more than was written, and then reads as
-   * zeros.
+   * Each page that was not synced is either written or not. The size may be larger than what was written; the rest then
+   * reads as zeros.
    */
   private loseFile(node: FileNode): void {
     let size = node.durableSize;
@@ -359,7 +359,7 @@ function grow(node: FileNode, size: number): void {
   node.bytes = larger;
 }
 
-/** Puts what is in the cache onto the platter. */
+/** Writes an extent from the cache to the platter. */
 function store(node: FileNode, [from, to]: Extent): void {
   if (node.durable.length < to) {
     const larger = Buffer.alloc(Math.max(to, node.durable.length * 2));

@@ -1,5 +1,5 @@
-// A gateway process put together as src/gateway/run-gateway.ts does it, from the real leases, admission, journal and
-// spool; what is left out is HTTP.
+// A gateway process, assembled like src/gateway/run-gateway.ts from the real leases, admission, journal and spool,
+// without HTTP.
 
 import type { Refusal } from '../../src/domain/refusals/refusal.ts';
 import { createLeaseStore, hearRevocation } from '../../src/gateway/generation/lease-store.ts';
@@ -24,16 +24,16 @@ export const SPOOL_DIRECTORY = '/data/spool';
 const COARSE_INTERVAL_MS = 1_000;
 const MACHINE = 'machine-1';
 
-/** Counters that nobody reads; making them anew for each process would cost more than a process. */
+/** Counters that nobody reads. Creating them for each process would cost more than the process. */
 const metrics = new GenerationMetrics(new MetricsRegistry());
 const guardrails = new GuardrailMetrics(new MetricsRegistry());
 const leaseMetrics = {
   counter: () => ({ labels: () => ({ increment: () => undefined }) }),
 } as unknown as MetricsRegistry;
-/** Responses have no ids here, so that nothing is remembered. */
+/** Responses have no ids here, so nothing is remembered. */
 const NO_SAVED_RESPONSES = { remember: () => undefined } as unknown as SavedResponses;
 
-/** Who is told what becomes of a gateway and of its executions (watch.ts). */
+/** Is told what happens to a gateway and to its executions (watch.ts). */
 export interface GatewayWatch {
   gatewayOpened(gateway: SimulatedGateway): void;
   gatewayDied(gateway: SimulatedGateway): void;
@@ -56,7 +56,7 @@ export class SimulatedGateway {
   records: SpoolWriter | null = null;
   leases: QuotaLeases | null = null;
   metering: Metering | null = null;
-  /** Whoever listens hears of revocations; a broken connection does not. */
+  /** A gateway that listens hears of revocations; a gateway with a broken connection does not. */
   listens = false;
   openRequests = 0;
   readonly postgres: PostgresOfProcess;
@@ -85,7 +85,7 @@ export class SimulatedGateway {
     this.postgres = new PostgresOfProcess(this.process, parts.server, parts.network);
   }
 
-  /** A start that fails ends the process, as it does ours. */
+  /** Starts the gateway. A start that fails ends the process, as in the product. */
   start(settings: SpoolSettings): void {
     this.process.in(0, `${this.process.name} starts`, () => {
       this.open(settings).catch((fault: unknown) => this.process.die(`while it starts: ${String(fault)}`));
@@ -124,7 +124,7 @@ export class SimulatedGateway {
     this.serving = true;
   }
 
-  /** The connection that listens breaks; until it is there again, notifications pass by. */
+  /** Breaks the listening connection; until it is back, notifications are missed. */
   deafen(forMs: number): void {
     if (!this.listens) return;
     this.listens = false;
@@ -147,7 +147,7 @@ export class SimulatedGateway {
     if (this.listens) this.leases?.expectRoom(key);
   }
 
-  /** As serve.ts does it: admits, then records; `begun` may send, `refused` must not. */
+  /** Admits, then records, as serve.ts does. `begun` may send; `refused` must not. */
   admit(params: AdmissionParams, begun: (execution: Execution) => void, refused: (refusal: Refusal) => void): void {
     const { records, leases, process } = this;
     if (records === null || leases === null || !records.healthy) {
@@ -199,7 +199,10 @@ export class SimulatedGateway {
     });
   }
 
-  /** Rolled: nothing new is taken, what is open ends, free money goes back, the spool is closed, the process ends. */
+  /**
+   * Drains for a roll: takes nothing new, lets open requests end, returns free money, closes the spool and ends the
+   * process.
+   */
   drain(limitMs: number): void {
     if (!this.serving || this.draining) return;
     this.draining = true;

@@ -1,4 +1,4 @@
-// A jobs process with the real shipper, and the scheduled resolving of what was left open; ClickHouse is a map of facts
+// A jobs process with the real shipper and the scheduled resolving of open executions. Its ClickHouse is a map of facts
 // by execution.
 
 import { createShipper } from '../../jobs/shipping/ship-spool.ts';
@@ -15,7 +15,7 @@ import { PostgresOfProcess, type SimulatedPostgres } from './simulated-postgres.
 import { SimulatedProcess, type World } from './virtual-world.ts';
 
 const RESOLVE_EVERY_MS = 60_000;
-/** Nothing is sealed with it; deriving it anew for each process would cost as much as all that the process does. */
+/** Nothing is sealed with it. Deriving it for each process would cost as much as everything else the process does. */
 const BOX = secretsOf(Buffer.alloc(32, 1)).box;
 
 export interface Fact {
@@ -25,12 +25,12 @@ export interface Fact {
   readonly version: number;
 }
 
-/** Idempotent by execution id: the highest version stays. */
+/** The facts. Inserts are idempotent by execution id: the highest version stays. */
 export class SimulatedFacts {
   readonly byId = new Map<string, Fact>();
   away = false;
 
-  /** Facts come by columns (storage/clickhouse/facts.ts). */
+  /** Inserts facts, which come by columns (storage/clickhouse/facts.ts). */
   insert(statement: string): void {
     const names = (/\((.*)\)/.exec(statement)?.[1] ?? '').split(', ');
     const columns = JSON.parse(statement.slice(statement.indexOf('\n[') + 1)) as (string | number | null)[][];
@@ -66,7 +66,7 @@ export interface ShippingSettings {
   readonly pollMs: number;
   readonly admittedWaitMs: number;
   readonly factsIntervalMs: number;
-  /** How often a look-up somewhere waits for what is not posted; null: never. */
+  /** How often a look-up waits for something that is not posted; null: never. */
   readonly wantedEveryMs: number | null;
 }
 

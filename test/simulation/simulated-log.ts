@@ -1,4 +1,4 @@
-// The log of simulated processes: lines of the event log, where somebody reads it.
+// The log of simulated processes: it writes lines to the event log if that is read.
 
 import type { Log } from '../../src/platform/log.ts';
 import type { SimulatedProcess } from './virtual-world.ts';

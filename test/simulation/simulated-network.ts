@@ -1,4 +1,4 @@
-// Calls between processes and servers: each takes its time, and its question or its answer may be lost; nobody is told
+// Calls between processes and servers. Each call takes time. Its question or its answer may be lost, and nobody is told
 // which.
 
 import type { SimulatedProcess, World } from './virtual-world.ts';
@@ -6,17 +6,17 @@ import type { SimulatedProcess, World } from './virtual-world.ts';
 interface Call<Answer> {
   readonly process: SimulatedProcess;
   readonly label: string;
-  /** At the other end; `told` may be called later, or never. */
+  /** What the other end does; it may call `told` later, or never. */
   readonly act: (told: (answer: Answer) => void) => void;
   readonly answered: (answer: Answer) => void;
   readonly broken: (fault: Error) => void;
 }
 
-/** A connection whose other end is gone in silence is given up after this. */
+/** After this time a connection whose other end is silently gone is given up. */
 const SILENCE_MS = 35_000;
 
 export class SimulatedNetwork {
-  /** Chances of trouble, for each message. */
+  /** The chance of each trouble, for each message. */
   readonly trouble = { loss: 0, slow: 0, slowMs: 0 };
   private readonly world: World;
 
@@ -60,7 +60,7 @@ export class SimulatedNetwork {
         else end(this.delayMs(), `${label} answered`, () => answered(answer));
       });
     });
-    // Whoever waits for an answer that nobody gives notices at last.
+    // A caller that waits for an answer that never comes gives up at last.
     if (this.trouble.loss > 0) end(SILENCE_MS, `${label} given up`, () => broken(connectionReset()));
   }
 }

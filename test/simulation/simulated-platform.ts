@@ -1,6 +1,6 @@
-// What the code under simulation finds in place of the machine: files, timers, the identity of its process. While a
-// world runs, the functions of node:fs and the global timers act on that world, for whichever of its processes is
-// running; at any other time they are Node's own.
+// Replaces the machine for the code under simulation: files, timers, the identity of its process. While a world runs,
+// the functions of node:fs and the global timers act on that world, for its running process; at any other time they are
+// Node's own.
 
 import fs from 'node:fs';
 import promises from 'node:fs/promises';
@@ -8,7 +8,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import { diskError, type OpenFile, type SimulatedDisk } from './simulated-disk.ts';
 import { type SimulatedProcess, World } from './virtual-world.ts';
 
-/** A computer: its disk, its processes, and the id that changes each time it starts. */
+/** A computer: its disk, its processes, and a boot id that changes with each start. */
 export interface Machine {
   readonly disk: SimulatedDisk;
   readonly processes: Map<number, SimulatedProcess>;
@@ -20,7 +20,7 @@ let machine: Machine | null = null;
 let openFiles = new Map<number, OpenFile>();
 let nextDescriptor = 0;
 
-/** Runs `work` with a world beneath it. */
+/** Runs `work` within a world. */
 export function within<T>(running: World, on: Machine, work: () => T): T {
   install();
   world = running;
@@ -28,12 +28,12 @@ export function within<T>(running: World, on: Machine, work: () => T): T {
   openFiles = new Map();
   nextDescriptor = 1_000_000;
   const { stackTraceLimit } = Error;
-  // A fault that no promise of a simulated process catches is that world's; a test runner would take it for its own.
+  // A fault that no promise of a simulated process catches belongs to the world; without this listener the test runner
+  // would take it for its own.
   const listeners = process.listeners('unhandledRejection');
   process.removeAllListeners('unhandledRejection');
   process.on('unhandledRejection', (fault) => running.noteFault(fault));
-  // Files that are not there are asked for all the time; where an error came from is only read by who reads the event
-  // log.
+  // Missing files are looked up all the time, and only a reader of the event log needs stack traces.
   if (running.log === null) Error.stackTraceLimit = 0;
   try {
     return work();
@@ -54,7 +54,7 @@ function processHere(): SimulatedProcess {
   return world?.current as SimulatedProcess;
 }
 
-/** A system call of the running process; it may die instead. */
+/** A system call of the running process, which may die instead. */
 function call(what: string, last?: () => void): SimulatedDisk {
   processHere().step(what, last);
   if (running().log !== null) running().note(`${processHere().name}: ${what}`);
@@ -77,7 +77,7 @@ function openFile(path: string, flags: string): number {
 function appendTo(fd: number, bytes: Uint8Array): number {
   const file = fileOf(fd);
   const disk = call(`write ${file.path}`, () => {
-    // Killed in the middle of a write: the beginning of it may be there.
+    // The process was killed in the middle of a write: the first part of it may be written.
     if (bytes.length > 1 && running().random.chance(0.5))
       attempt(() => (machine as Machine).disk.append(file, bytes, running().random.below(bytes.length)));
   });
@@ -88,7 +88,7 @@ function attempt(work: () => void): void {
   try {
     work();
   } catch {
-    // Nobody is left to be told.
+    // The process is dead, so nobody is told.
   }
 }
 
@@ -96,7 +96,7 @@ function running(): World {
   return world as World;
 }
 
-/** The second half of a sync comes when the disk has done it. */
+/** The second half of a sync, which comes when the disk is done. */
 function syncLater(fd: number, done: (error: Error | null) => void): void {
   const { node, path } = fileOf(fd);
   const disk = call(`fdatasync ${path}`);
@@ -107,7 +107,7 @@ function syncLater(fd: number, done: (error: Error | null) => void): void {
     slowSyncMs > 0 && running().random.chance(0.2)
       ? running().random.between(0, slowSyncMs)
       : running().random.between(0.1, 3);
-  // What was begun ends, whether or not the process lives to hear of it.
+  // A sync that has begun ends, whether or not the process lives to hear of it.
   const boot = (machine as Machine).boot;
   const here = running();
   const disks = machine as Machine;
@@ -130,7 +130,7 @@ function identityFile(path: string): string | null {
   const pid = /^\/proc\/(\d+)\/stat$/.exec(path)?.[1];
   if (pid === undefined) return null;
   if (processes.get(Number(pid))?.alive !== true) throw diskError('ENOENT', path);
-  // Field 22 is the time of its start; no pid comes twice here, so that the pid itself will do.
+  // Field 22 is the start time. No pid is used twice here, so the pid serves as the start time.
   return `${pid} (node) S ${'0 '.repeat(18)}${pid} 0\n`;
 }
 
@@ -166,7 +166,7 @@ const SIMULATED = {
   },
   readFileSync: (path: string, encoding?: BufferEncoding) => {
     const disk = call(`read ${path}`);
-    // The identities are asked for most of all, and always as text.
+    // Identity files are read most often, and always as text.
     if (path.startsWith('/proc/')) return identityFile(path) ?? '';
     return encoding === undefined ? disk.readWhole(path) : disk.readText(path, encoding);
   },
@@ -182,7 +182,7 @@ const SIMULATED = {
   },
 };
 
-/** As far as a reserve is filled with it. */
+/** The part of a file handle's interface that filling a reserve needs. */
 async function openHandle(path: string, flags: string) {
   await pause(0.2);
   const fd = openFile(path, flags);
@@ -209,7 +209,7 @@ class SimulatedTimer {
   private readonly delayMs: number;
   private readonly repeats: boolean;
   private readonly ring: () => void;
-  /** Counts up when it is set anew or cleared: what was set before rings no more. */
+  /** Counts each time the timer is set or cleared: an earlier setting no longer fires. */
   private set = 0;
 
   constructor(ring: () => void, delayMs: number, repeats: boolean) {
@@ -222,7 +222,7 @@ class SimulatedTimer {
   refresh(): this {
     this.set += 1;
     const { set } = this;
-    // Timers are late by a little.
+    // Timers fire a little late.
     this.process.in(this.delayMs + running().random.between(0, 0.5), 'timer', () => {
       if (set !== this.set) return;
       if (this.repeats) this.refresh();
@@ -243,7 +243,7 @@ class SimulatedTimer {
 
 let installed = false;
 
-/** Once: the functions ask each time whether a world runs. */
+/** Replaces the functions once: they check at each call whether a world runs. */
 function install(): void {
   if (installed) return;
   installed = true;

@@ -1,6 +1,6 @@
-// The modelled database as a server: connections that are slow, hang and break, transactions that hold its lock,
-// restarts; and the client of a process, with the interface of storage/postgres/pool.ts. Transactions are atomic, and
-// one after the other.
+// The modelled database as a server: slow, hanging and broken connections, transactions that hold its lock, restarts;
+// and a process's client, with the interface of storage/postgres/pool.ts. Transactions are atomic and run one after
+// another.
 
 import { type Postgres, type PostgresClient, type Statement } from '../../src/storage/postgres/pool.ts';
 import { ModelBooks } from './model-books.ts';
@@ -13,7 +13,7 @@ type Result = { rows: readonly object[] } | { fault: Error };
 type Told = (result: Result) => void;
 
 const LOCK_TIMEOUT_MS = 10_000;
-/** Of the functions that grant and take back leases. */
+/** The lock timeout of the functions that grant and take back leases. */
 const LENDING_LOCK_TIMEOUT_MS = 200;
 const IDLE_IN_TRANSACTION_MS = 2_000;
 
@@ -35,10 +35,10 @@ interface Waiting {
 
 export class SimulatedPostgres {
   readonly books: ModelBooks;
-  /** Changes of anything. */
+  /** Grows with each change of any table. */
   version = 0;
   up = true;
-  /** Notifications, as they are committed. */
+  /** Receives notifications when they are committed. */
   onNotify: (payload: string) => void = () => undefined;
   onRestart: () => void = () => undefined;
   private readonly world: World;
@@ -57,7 +57,7 @@ export class SimulatedPostgres {
     });
   }
 
-  /** Of the operator, outside every session, one after the other. */
+  /** A change by the operator, outside every session; these run one after another. */
   administer(what: string, change: (books: ModelBooks) => void): void {
     this.orders.push({ what, change });
     if (this.orders.length === 1) this.followOrders();
@@ -89,8 +89,7 @@ export class SimulatedPostgres {
   }
 
   /**
-   * Somebody else's transaction locks what all others want; `stalls`: the server itself stands still, so that no limit
-   * of a lock's time runs.
+   * Holds a lock that every other transaction needs. `stalls`: the server itself hangs, so that no lock timeout runs.
    */
   lock(forMs: number, stalls: boolean): void {
     if (this.holder !== null || !this.up) return;
@@ -110,7 +109,7 @@ export class SimulatedPostgres {
     return session;
   }
 
-  /** What its client did not commit is gone. */
+  /** Breaks a connection: what its client did not commit is gone. */
   breakSession(session: Session): void {
     if (session.state === 'broken') return;
     session.state = 'broken';
@@ -202,8 +201,8 @@ export class SimulatedPostgres {
       if (world.log !== null)
         world.note(`postgres: ${nameOf(statement)} ${show(values)} -> ${(fault as Error).message}`);
       if (!(fault instanceof DatabaseFault)) throw fault;
-      // What the rules of the tables have to prevent should not have been tried, unless it was on its way when its
-      // process died.
+      // No client may try what the constraints of the tables forbid, unless its process died while the statement was on
+      // its way.
       if (fault.code !== FENCED && sender.alive)
         world.violate(`${sender.name}: ${nameOf(statement)} ${show(values)}: ${fault.message}`);
       if (session === null) books.rollBack();
@@ -234,7 +233,7 @@ export class SimulatedPostgres {
     }
   }
 
-  /** A transaction is under way, so that what is seen of the tables may still be undone. */
+  /** A transaction is open, so visible changes may still be undone. */
   get busy(): boolean {
     return this.holder !== null;
   }
@@ -277,10 +276,10 @@ export class PostgresOfProcess implements Postgres {
   }
 
   async close(): Promise<void> {
-    // Its connections end with the process.
+    // The connections end with the process.
   }
 
-  /** The process is dead: the server finds out, sooner or later. */
+  /** The process is dead; the server notices sooner or later. */
   abandon(): void {
     const { world } = this.process;
     for (const session of this.sessions)

@@ -1,5 +1,5 @@
-// A client's request on its way through a gateway to a provider and back, in the order of the relay: what is sent is
-// recorded before, what the client sees as the end is recorded before.
+// A client's request on its way through a gateway to a provider and back, in the order of the relay: the start is
+// recorded before the request is sent, and the end is recorded before the client sees it.
 
 import type { Principal } from '../../src/domain/identity/principal.ts';
 import { picoUsd } from '../../src/domain/money/pico-usd.ts';
@@ -15,11 +15,11 @@ import type { SimulatedGateway } from './simulated-gateway.ts';
 import type { World } from './virtual-world.ts';
 import type { Expected, Watch } from './watch.ts';
 
-/** Pico-dollars for a token; prime numbers, so that sums tell what they are made of. */
+/** Pico-dollars for a token. The prices are prime numbers, so that a sum shows what it consists of. */
 const INPUT_PRICE = 1_009n;
 const OUTPUT_PRICE = 4_001n;
 
-/** No process of the simulation counts tokens. */
+/** No process of the simulation counts tokens, so the API is one that needs no counts. */
 const API = 'systemone';
 
 const DIALECT = {
@@ -73,7 +73,7 @@ export interface RequestPlan {
   readonly provider: 'serves' | 'serves above the bound' | 'refuses' | 'fails' | 'is away' | 'says nothing' | 'cuts';
   readonly firstByteMs: number;
   readonly replyMs: number;
-  /** After so long the client leaves; null: it stays. */
+  /** After how long the client leaves; null: it stays. */
   readonly leavesAfterMs: number | null;
 }
 
@@ -93,7 +93,7 @@ export type Answer = 'complete' | 'error' | 'cut' | 'left' | Refusal;
 
 export class SimulatedRequest {
   readonly plan: RequestPlan;
-  /** null: nothing yet. */
+  /** The client's answer; null: none yet. */
   answer: Answer | null = null;
   answeredAtMs = 0;
   private readonly world: World;
@@ -111,7 +111,7 @@ export class SimulatedRequest {
     this.plan = plan;
   }
 
-  /** In the gateway's process. */
+  /** The request arrives in the gateway's process. */
   arrive(): void {
     const { gateway, plan } = this;
     gateway.openRequests += 1;

@@ -1,5 +1,5 @@
-// The accounting core under the many seeds that are too slow for every run of the tests: simulation.test.ts has the
-// first ones.
+// Runs the accounting core under the many seeds that are too slow for every run of the tests; simulation.test.ts has
+// the first seeds.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,12 +1,15 @@
-// The accounting core under a seeded simulation: no reply that a client saw complete is lost, none is posted twice,
-// nothing is overspent, whoever dies when. Many more seeds are in simulation.long.test.ts.
+// Runs the accounting core under a seeded simulation: whatever dies when, no reply that a client saw complete is lost,
+// none is posted twice, and nothing is overspent. simulation.long.test.ts has many more seeds.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { FIRST_SEEDS, runSeeds } from './run-seeds.ts';
 import { simulate } from './simulate.ts';
 
-/** Simulations drain promises between two events, which can be done only where no promise is being run. */
+/**
+ * Runs `work` outside all promises: simulations drain promises between two events, which works only while no promise is
+ * running.
+ */
 function outsideOfPromises<T>(work: () => T): Promise<T> {
   return new Promise((resolve, reject) => {
     setImmediate(() => {
@@ -44,7 +47,7 @@ describe('simulation', () => {
   });
 });
 
-/** All sights occur within some fifty seeds from here; where a change has moved them, more seeds are looked at. */
+/** All sights occur within some fifty seeds from this one. If a change moves them, further seeds are tried. */
 const SIGHTS_FROM_SEED = 1_151;
 const LOGS_MAX = 2_000;
 const SIGHTS: readonly string[] = [

@@ -1,14 +1,14 @@
-// Virtual time and the processes that live in it: one queue of events, one of them at a time, each drained to its last
-// promise before the next.
+// Virtual time and the processes that live in it: one queue of events, which run one at a time, each until its last
+// promise has run.
 //
-// A process dies between two events or at any step of its own: a system call, a message sent or received. What it does
+// A process dies between two events or at any of its steps: a system call, a message sent or received. What it does
 // after that has no effect.
 
 import { assert } from '../../src/platform/assert.ts';
 import type { Clock } from '../../src/platform/clock.ts';
 import { SeededRandom } from './seeded-random.ts';
 
-/** Thrown at the step at which a process dies, and at every one it would still take. */
+/** Thrown at the step at which a process dies, and at every later step of that process. */
 class ProcessDied extends Error {
   override readonly name = 'ProcessDied';
 }
@@ -27,9 +27,9 @@ export class SimulatedProcess {
   readonly pid: number;
   readonly clock: Clock;
   alive = true;
-  /** Stopped, as by SIGSTOP or a long pause: what comes for it waits. */
+  /** Until this time the process is stopped, as by SIGSTOP or a long pause: its events wait. */
   stalledUntilMs = 0;
-  /** How many steps it has left. */
+  /** The number of steps that the process still has. */
   stepsLeft = Number.POSITIVE_INFINITY;
   private readonly onDeath: () => void;
 
@@ -46,7 +46,10 @@ export class SimulatedProcess {
     };
   }
 
-  /** To be called before each effect of the running process. `last` is called when it dies in the middle of it. */
+  /**
+   * Call this before each effect of the running process. `last` is called if the process dies in the middle of the
+   * effect.
+   */
   step(what: string, last?: () => void): void {
     if (!this.alive) throw new ProcessDied();
     this.stepsLeft -= 1;
@@ -63,29 +66,29 @@ export class SimulatedProcess {
     this.onDeath();
   }
 
-  /** Something happens to this process later, unless it is dead by then. */
+  /** Schedules an event of this process; it is dropped if the process is dead by then. */
   in(delayMs: number, label: string, happen: () => void): void {
     this.world.schedule(this.world.nowMs + delayMs, this, label, happen);
   }
 }
 
-/** `process._tickCallback`: runs what promises wait for, now. */
+/** `process._tickCallback` runs all waiting promises now. */
 const drainPromises = (process as unknown as { readonly _tickCallback: (this: void) => void })._tickCallback;
 
 export class World {
   readonly random: SeededRandom;
   nowMs = 0;
-  /** Whose code runs; null: the world's own. */
+  /** The process whose code runs; null: the world's own code runs. */
   current: SimulatedProcess | null = null;
-  /** Wall time of the database at virtual time 0. */
+  /** The database's wall time at virtual time 0. */
   baseMs = 0;
   /** Called after every event. */
   check: (process: SimulatedProcess | null) => void = () => undefined;
-  /** Lines of the event log; null where nobody reads them. */
+  /** The lines of the event log; null if nobody reads them. */
   readonly log: string[] | null;
   readonly violations: string[] = [];
   events = 0;
-  /** Two runs that have it in common did the same. */
+  /** Two runs with the same digest did the same. */
   digest = 0;
   private readonly queue: Event[] = [];
   private order = 0;
@@ -114,7 +117,7 @@ export class World {
     this.violations.push(what);
   }
 
-  /** Of the world, whoever lives or dies. */
+  /** Schedules an event of the world, which happens whatever process lives or dies. */
   in(delayMs: number, label: string, happen: () => void): void {
     this.schedule(this.nowMs + delayMs, null, label, happen);
   }
@@ -124,7 +127,7 @@ export class World {
     this.push({ atMs, order: this.order, process, label, happen });
   }
 
-  /** Lets everything happen that is due until then, in order, or until something that must hold does not. */
+  /** Runs all events up to that time in order, or until `until` returns true or an invariant is broken. */
   run(untilMs: number, until: () => boolean = () => false): void {
     for (;;) {
       const event = this.queue[0];
@@ -152,7 +155,7 @@ export class World {
     this.check(process);
   }
 
-  /** Runs code as this process's, to the last promise that follows from it. */
+  /** Runs code as this process, until the last promise that follows from it has run. */
   as(process: SimulatedProcess | null, work: () => void): void {
     assert(this.current === null, 'one event at a time');
     this.current = process;
@@ -165,7 +168,7 @@ export class World {
     this.current = null;
   }
 
-  /** A fault that nobody caught. */
+  /** Notes a fault that nobody caught. */
   noteFault(fault: unknown): void {
     if (fault instanceof ProcessDied) return;
     const text = fault instanceof Error ? (fault.stack ?? fault.message) : String(fault);

@@ -1,5 +1,5 @@
-// What is true of a simulated world, noted beside the code that runs in it, and what must hold: after every event, and
-// at the end.
+// Records what is true in a simulated world, independently of the code that runs in it, and checks what must hold after
+// every event and at the end.
 
 import type { Outcome } from '../../src/domain/settlement/outcome.ts';
 import type { Hold } from '../../src/generation/admission/leases/quota-lease.ts';
@@ -12,14 +12,14 @@ import type { SimulatedFacts } from './simulated-jobs.ts';
 import type { SimulatedPostgres } from './simulated-postgres.ts';
 import type { SimulatedProcess, World } from './virtual-world.ts';
 
-/** What an execution that ended must cost, by the outcome matrix, worked out apart from the code under test. */
+/** The expected cost of an execution that ended, by the outcome matrix, computed apart from the code under test. */
 export interface Expected {
   readonly outcome: Outcome;
   readonly billingStatus: string;
   readonly charge: bigint | null;
   readonly suspense: bigint;
   readonly budgetUse: bigint;
-  /** null: not known, so that all that was bounded counts. */
+  /** null: the tokens are not known, so the whole bound counts. */
   readonly tokens: bigint | null;
 }
 
@@ -33,10 +33,10 @@ export interface Truth {
   /** `lost`: its process died before the end was recorded. */
   state: 'open' | 'unadmitted' | 'recorded' | 'failed' | 'lost';
   expected: Expected | null;
-  /** What the provider served, as its own log has it. */
+  /** What the provider served, according to its own log. */
   served: bigint | null;
   recordedAtMs: number;
-  /** Its terminal record is on the platter. */
+  /** The terminal record is on the platter. */
   certain: boolean;
   seenComplete: boolean;
   posted: boolean;
@@ -45,27 +45,27 @@ export interface Truth {
   factMayBeLost: boolean;
 }
 
-/** A rate's use: when, how much, by whom. */
+/** One use of a rate: when, how much, by which process. */
 interface Use {
   readonly truth: Truth;
   readonly atMs: number;
   amount: bigint;
 }
 
-/** What every healthy spool has synced is older than this: the interval, a sync that runs, its own sync, and slack. */
+/** Every healthy spool has synced what is older than this: the interval, a running sync, its own sync, and slack. */
 const SYNC_HORIZON_MS = 700;
 const RATE_WINDOW_MS = 60_000;
 
 export class Watch implements GatewayWatch {
   readonly truths = new Map<string, Truth>();
   readonly gateways = new Set<SimulatedGateway>();
-  /** The highest that each limit was. */
+  /** The highest value that each limit ever had. */
   readonly ceilings = new Map<string, bigint>();
   private readonly world: World;
   private readonly server: SimulatedPostgres;
   private readonly disk: SimulatedDisk;
   private readonly uses = new Map<string, Use[]>();
-  /** Recorded and not posted. */
+  /** Executions that are recorded and not posted. */
   private readonly unposted = new Set<Truth>();
   private readonly open = new Set<Truth>();
   private version = -1;
@@ -84,7 +84,8 @@ export class Watch implements GatewayWatch {
     this.gateways.delete(gateway);
     for (const truth of this.truths.values()) {
       if (truth.gateway !== gateway) continue;
-      // It may die while it returns what its record says was not used: the store may hear of it all the same.
+      // The process may die while it returns the part of the hold that its record says was not used: the database may
+      // receive the return all the same.
       const { state } = truth.execution as unknown as { state: { name: string } };
       if (truth.state === 'open' && state.name === 'settled')
         this.settleUses(truth, truth.expected?.tokens ?? null, true);
@@ -146,7 +147,7 @@ export class Watch implements GatewayWatch {
     if (total > ceiling) this.world.violate(`${kind} ${key}: ${total} of ${ceiling} by the admission of ${truth.id}`);
   }
 
-  /** Of a limit on tokens what an execution did not use is free again. */
+  /** Under a limit on tokens, what an execution did not use becomes free again. */
   private settleUses(truth: Truth, tokens: bigint | null, requests: boolean): void {
     for (const { lease, amount } of truth.holds) {
       const { kind, key } = lease.quota;
@@ -204,7 +205,7 @@ export class Watch implements GatewayWatch {
     }
   }
 
-  /** A record that a healthy spool took some time ago is on the platter. */
+  /** A record that a healthy spool took some time ago must be on the platter. */
   checkSyncs(stalledAtMs: ReadonlyMap<SimulatedProcess, number>): void {
     for (const gateway of this.gateways) {
       const { process, records } = gateway;
@@ -230,7 +231,7 @@ export class Watch implements GatewayWatch {
     }
   }
 
-  /** After every event. */
+  /** Runs after every event. */
   check(process: SimulatedProcess | null): void {
     const { server } = this;
     if (server.busy) return;
@@ -271,7 +272,7 @@ export class Watch implements GatewayWatch {
     }
   }
 
-  /** Each is posted once, as it ended. */
+  /** Checks that each execution is posted once, as it ended. */
   private notePosted(): void {
     const { generations } = this.server.books;
     for (const truth of this.unposted) {
@@ -282,7 +283,7 @@ export class Watch implements GatewayWatch {
     }
   }
 
-  /** What the database says a process has covers what it has and what it has spent. */
+  /** What the database says a process has leased covers what the process has and what it has spent. */
   private checkHoldings(gateway: SimulatedGateway): void {
     const { books } = this.server;
     for (const [name, amount] of this.needs(gateway)) {
@@ -295,7 +296,10 @@ export class Watch implements GatewayWatch {
     }
   }
 
-  /** `withFailed`: also what executions hold whose end could not be recorded: all but places, which are released. */
+  /**
+   * What a gateway's executions need. `withFailed`: also what executions hold whose end could not be recorded:
+   * everything except places, which are released.
+   */
   private needs(gateway: SimulatedGateway, withFailed = false): Map<string, bigint> {
     const needs = new Map<string, bigint>();
     const add = (name: string, amount: bigint): void => void needs.set(name, (needs.get(name) ?? 0n) + amount);
@@ -313,7 +317,7 @@ export class Watch implements GatewayWatch {
     return needs;
   }
 
-  /** Of a dead process what its records charge stays leased until they are posted. */
+  /** For a dead process, the charges of its records stay leased until they are posted. */
   private checkDead(): void {
     const { books } = this.server;
     const spent = new Map<number, Map<string, bigint>>();
@@ -336,7 +340,7 @@ export class Watch implements GatewayWatch {
     }
   }
 
-  /** What is leased to nobody, or available at a living process. */
+  /** The amount that is leased to nobody, or available at a living process. */
   reachable(pool: { kind: string; key: string }): bigint {
     const { books } = this.server;
     let total = 0n;
@@ -360,8 +364,9 @@ export class Watch implements GatewayWatch {
   }
 
   /**
-   * When all is healed and calm: what the database says a process has is what it has and what it has spent. What a call
-   * was about whose answer was lost is not forgotten. Returns what is forgotten, or on its way back at this moment.
+   * Checks, when all is healed and calm, that what the database says a process has leased is what the process has and
+   * has spent: the subject of a call whose answer was lost must not be forgotten. Returns what is forgotten, or on its
+   * way back at this moment.
    */
   forgotten(): string[] {
     const { books } = this.server;
@@ -385,7 +390,7 @@ export class Watch implements GatewayWatch {
     return this.open.size > 0;
   }
 
-  /** When everything is healed, shipped and ended. */
+  /** Runs when everything is healed, shipped and ended. */
   checkEnd(facts: SimulatedFacts): void {
     const { books } = this.server;
     const { world } = this;
@@ -417,7 +422,7 @@ export class Watch implements GatewayWatch {
       const wanted = `${expected.outcome} ${expected.billingStatus} ${expected.charge} ${expected.suspense}`;
       if (posted !== wanted) world.violate(`${truth.id} is posted as ${posted}, and was ${wanted}`);
       const { charge, suspense, ratedCost } = terminal;
-      // Of who is not billed the rated cost is all that was served, of which some may be in suspense.
+      // For an unbilled organization the rated cost is everything that was served; some of it may be in suspense.
       const booked = charge === null ? BigInt(ratedCost ?? 0) : BigInt(charge) + BigInt(suspense);
       if (truth.served !== null && expected.outcome === 'completed' && truth.served !== booked) {
         world.violate(
@@ -441,7 +446,7 @@ export class Watch implements GatewayWatch {
     }
   }
 
-  /** Whoever did not see the end pays nothing, unless its record was written all the same. */
+  /** A client that did not see the end pays nothing, unless the record was written all the same. */
   private checkUnseen({ id, expected, state }: Truth): void {
     const terminal = this.server.books.generations.get(id)?.terminal;
     if (terminal === null || terminal === undefined || BigInt(terminal.charge ?? 0) === 0n) return;
@@ -476,7 +481,7 @@ interface LeaseParts {
   readonly pendingReturns: ReadonlyMap<string, bigint>;
 }
 
-/** What a process has leased beside what requests hold. */
+/** What a process has leased beyond the holds of its requests. */
 function availableAt(gateway: SimulatedGateway): { name: string; kind: string; amount: bigint }[] {
   const found: { name: string; kind: string; amount: bigint }[] = [];
   const { leases } = gateway.leases as unknown as { leases: ReadonlyMap<string, LeaseParts> };

@@ -52,7 +52,7 @@ export const DASHBOARDS: readonly Dashboard[] = [
       },
       {
         title: 'Answers',
-        text: 'By class of status; none: it ended without an answer; left: the client did not wait for one.',
+        text: 'By class of status. none: the request ended without an answer; left: the client left before it.',
         unit: 'reqps',
         isStacked: true,
         lines: [[rate('tollgate_requests_total', 'status_class'), '{{status_class}}']],
@@ -71,31 +71,31 @@ export const DASHBOARDS: readonly Dashboard[] = [
       },
       {
         title: 'First byte',
-        text: 'From the request received to the first byte of the reply.',
+        text: 'Time from the request to the first byte of the reply.',
         unit: 's',
         lines: quantiles('tollgate_ttft_seconds'),
       },
       {
         title: 'Duration',
-        text: 'From the request received to its end.',
+        text: 'Time from the request to its end.',
         unit: 's',
         lines: quantiles('tollgate_request_duration_seconds'),
       },
       {
         title: 'Added by Tollgate',
-        text: 'From the whole request to the call of its provider: waits for leases and classifiers included.',
+        text: 'Time from the complete request to the call of its provider, including waits for leases and classifiers.',
         unit: 's',
         lines: quantiles('tollgate_overhead_seconds'),
       },
       {
         title: 'Tokens',
-        text: 'As metered.',
+        text: 'Metered tokens, by direction.',
         unit: 'cps',
         lines: [[rate('tollgate_tokens_total', 'direction'), '{{direction}}']],
       },
       {
-        title: 'Under way',
-        text: 'Exchanges, relays, and calls to providers that have not ended.',
+        title: 'In flight',
+        text: 'Open exchanges, relays and calls to providers.',
         unit: 'short',
         lines: [
           ['sum(tollgate_inflight)', 'exchanges'],
@@ -105,7 +105,7 @@ export const DASHBOARDS: readonly Dashboard[] = [
       },
       {
         title: 'Providers: first byte, 95 %',
-        text: 'What each provider takes from the call to the first byte of its reply.',
+        text: 'Time from the call of each provider to the first byte of its reply.',
         unit: 's',
         lines: [[quantile(0.95, 'tollgate_provider_latency_seconds', 'provider'), '{{provider}}']],
       },
@@ -117,7 +117,7 @@ export const DASHBOARDS: readonly Dashboard[] = [
       },
       {
         title: 'Providers: paused models',
-        text: 'Models of providers that are not called for now, because the provider asked for a pause.',
+        text: 'Models that are not called now, because their provider asked for a pause.',
         unit: 'short',
         lines: [['max(tollgate_upstream_paused)', 'paused']],
       },
@@ -129,27 +129,27 @@ export const DASHBOARDS: readonly Dashboard[] = [
     panels: [
       {
         title: 'Charged an hour',
-        text: 'Charges recorded, as US dollars an hour. The ledger has the exact sums.',
+        text: 'Recorded charges in US dollars an hour. The ledger has the exact sums.',
         unit: 'currencyUSD',
         lines: [[`3600 * ${rate('tollgate_charged_usd_total')}`, 'charged']],
       },
       {
         title: 'Charged in 24 hours',
-        text: 'Sum of the charges recorded.',
+        text: 'Sum of the recorded charges.',
         unit: 'currencyUSD',
         isStat: true,
         lines: [['sum(increase(tollgate_charged_usd_total[24h]))', 'charged']],
       },
       {
         title: 'Suspense in 24 hours',
-        text: 'What no hold or price covered: more than 0 is an alarm.',
+        text: 'Usage that no hold or price covered. More than 0 is an alarm.',
         unit: 'currencyUSD',
         isStat: true,
         lines: [['sum(increase(tollgate_suspense_usd_total[24h]))', 'suspense']],
       },
       {
         title: 'Leased credit',
-        text: 'What gateways may spend without asking: free, and held for requests under way.',
+        text: 'Credit that gateways may spend without asking Postgres: free, and held for open requests.',
         unit: 'currencyUSD',
         isStacked: true,
         lines: [
@@ -159,13 +159,13 @@ export const DASHBOARDS: readonly Dashboard[] = [
       },
       {
         title: 'Calls about leases',
-        text: 'To Postgres. A warm gateway makes few.',
+        text: 'Calls to Postgres. A warm gateway makes few.',
         unit: 'cps',
         lines: [[rateOrNone('tollgate_lease_calls_total', 'call, kind'), '{{call}} {{kind}}']],
       },
       {
-        title: 'Usage that is not as reported',
-        text: 'Counted by us, set aside as impossible, or without a price.',
+        title: 'Usage that was not taken as reported',
+        text: 'Replies whose usage Tollgate counted, rejected as impossible, or had no price for.',
         unit: 'reqps',
         lines: [
           [rate('tollgate_usage_counted_total'), 'counted'],
@@ -175,7 +175,7 @@ export const DASHBOARDS: readonly Dashboard[] = [
       },
       {
         title: 'Drift',
-        text: 'Invariants of the ledger that do not hold, hours of reports that differ, sealed days that differ, files without bytes.',
+        text: 'Broken ledger invariants, differing hours and sealed days of reports, files without bytes. All are 0.',
         unit: 'short',
         lines: [
           ['max(tollgate_ledger_drift)', 'ledger'],
@@ -185,8 +185,8 @@ export const DASHBOARDS: readonly Dashboard[] = [
         ],
       },
       {
-        title: 'Without an end',
-        text: 'Executions whose charge is not known yet, and those that are late.',
+        title: 'Pending executions',
+        text: 'Executions whose charge is not known yet, and those of them that are late.',
         unit: 'short',
         lines: [
           ['max(tollgate_pending_executions)', 'pending'],
@@ -201,50 +201,50 @@ export const DASHBOARDS: readonly Dashboard[] = [
     panels: [
       {
         title: 'Auto-routed requests',
-        text: 'By the reason of their route.',
+        text: 'Requests by the reason of their route.',
         unit: 'reqps',
         isStacked: true,
         lines: [[rateOrNone('tollgate_routes_total', 'reason'), '{{reason}}']],
       },
       {
         title: 'Share of remembered turns',
-        text: 'Routes that were the turn’s already, and cost no classifier call.',
+        text: 'Requests whose turn already had a route, so that they cost no classifier call.',
         unit: 'percentunit',
         lines: [[`(${rate(REMEMBERED)} or vector(0)) / ${rate('tollgate_routes_total')}`, 'remembered']],
       },
       {
         title: 'Classifier calls',
-        text: 'By what came of them.',
+        text: 'Calls by outcome.',
         unit: 'reqps',
         lines: [[rateOrNone('tollgate_classifier_calls_total', 'result'), '{{result}}']],
       },
       {
         title: 'Classifier time',
-        text: 'A request waits for it once a turn.',
+        text: 'How long a classifier call takes. One request of each turn waits for it.',
         unit: 's',
         lines: quantiles('tollgate_classifier_seconds'),
       },
       {
         title: 'Turns routed without the store',
-        text: 'Postgres could not be asked for a remembered route.',
+        text: 'Turns that were routed although Postgres could not be asked for their route.',
         unit: 'reqps',
         lines: [[rate('tollgate_routing_store_faults_total'), 'faults']],
       },
       {
         title: 'Screened by guardrails',
-        text: 'By stage and the strongest that was done.',
+        text: 'Requests and replies by stage and strongest action.',
         unit: 'reqps',
         lines: [[rateOrNone('tollgate_guardrail_requests_total', 'stage, action'), '{{stage}} {{action}}']],
       },
       {
         title: 'Found by guardrails',
-        text: 'By entity; what an external detector names is together.',
+        text: 'Findings by entity. The entities of external detectors are counted together.',
         unit: 'cps',
         lines: [[rateOrNone('tollgate_guardrail_findings_total', 'entity'), '{{entity}}']],
       },
       {
-        title: 'Not seen by guardrails',
-        text: 'By reason: too late, too long, encoded.',
+        title: 'Not scanned by guardrails',
+        text: 'Requests and replies by reason, such as too late, too long or encoded.',
         unit: 'reqps',
         lines: [[rateOrNone('tollgate_guardrail_not_scanned_total', 'reason'), '{{reason}}']],
       },
@@ -256,7 +256,7 @@ export const DASHBOARDS: readonly Dashboard[] = [
     panels: [
       {
         title: 'Processes',
-        text: 'That are ready, by role.',
+        text: 'Ready processes, by role.',
         unit: 'short',
         lines: [['sum by (role) (tollgate_processes_ready)', '{{role}}']],
       },
@@ -268,20 +268,20 @@ export const DASHBOARDS: readonly Dashboard[] = [
       },
       {
         title: 'Version',
-        text: 'Two of them during an upgrade.',
+        text: 'Running versions. During an upgrade there are two.',
         unit: 'none',
         isStat: true,
         lines: [['count by (version, node) (tollgate_build_info)', '{{version}} on Node {{node}}']],
       },
       {
         title: 'Event loop',
-        text: 'Longest standstill of a gateway since the last scrape.',
+        text: 'Longest delay of a gateway’s event loop since the last scrape.',
         unit: 's',
         lines: [['max(tollgate_event_loop_delay_max_seconds)', 'longest']],
       },
       {
         title: 'Memory',
-        text: 'Resident memory of all processes, and what request bodies lie in.',
+        text: 'Resident memory of all processes, and the part that holds request bodies.',
         unit: 'bytes',
         lines: [
           ['sum(tollgate_resident_memory_bytes)', 'resident'],
@@ -291,7 +291,7 @@ export const DASHBOARDS: readonly Dashboard[] = [
       },
       {
         title: 'Connections',
-        text: 'Of clients; refused ones are closed as they come.',
+        text: 'Connections of clients. Refused ones are closed at once.',
         unit: 'short',
         lines: [
           ['sum(tollgate_connections_open)', 'open'],
@@ -299,14 +299,14 @@ export const DASHBOARDS: readonly Dashboard[] = [
         ],
       },
       {
-        title: 'Spool behind',
-        text: 'Bytes that are not in a database yet.',
+        title: 'Spool backlog',
+        text: 'Bytes of the spool that are not yet in a database.',
         unit: 'bytes',
         lines: [['sum by (destination) (tollgate_spool_lag_bytes)', '{{destination}}']],
       },
       {
         title: 'Shipped',
-        text: 'Records to Postgres, facts to ClickHouse.',
+        text: 'Records shipped to Postgres, facts shipped to ClickHouse.',
         unit: 'cps',
         lines: [
           [rate('tollgate_spool_records_posted_total'), 'records'],
@@ -315,7 +315,7 @@ export const DASHBOARDS: readonly Dashboard[] = [
       },
       {
         title: 'Spool alarms',
-        text: 'Blocked gateways, files set aside, spools that cannot be read: 0.',
+        text: 'Blocked gateways, files set aside, spools that cannot be read. All are 0.',
         unit: 'short',
         lines: [
           ['sum(tollgate_spool_blocked)', 'blocked'],
@@ -326,19 +326,19 @@ export const DASHBOARDS: readonly Dashboard[] = [
       },
       {
         title: 'Jobs: since the last success',
-        text: 'By job; a daily one reaches a day.',
+        text: 'Time by job. A daily job reaches a day.',
         unit: 'dtdurations',
         lines: [['time() - max by (task) (tollgate_job_last_success_timestamp_seconds)', '{{task}}']],
       },
       {
         title: 'Worker tasks',
-        text: 'By task and result; a deadline kills a thread.',
+        text: 'Tasks by kind and result. A task that misses its deadline ends its thread.',
         unit: 'reqps',
         lines: [[rateOrNone('tollgate_worker_tasks_total', 'task, result'), '{{task}} {{result}}']],
       },
       {
         title: 'Uploaded files',
-        text: 'Bytes that were uploaded and served.',
+        text: 'Bytes uploaded and served.',
         unit: 'Bps',
         lines: [
           [rateOrNone('tollgate_media_received_bytes_total'), 'uploaded'],
@@ -347,7 +347,7 @@ export const DASHBOARDS: readonly Dashboard[] = [
       },
       {
         title: 'Webhooks',
-        text: 'Messages that wait, and those that were given up.',
+        text: 'Messages that wait, and messages that were given up.',
         unit: 'short',
         lines: [
           ['max(tollgate_webhook_messages_waiting)', 'waiting'],
@@ -356,7 +356,7 @@ export const DASHBOARDS: readonly Dashboard[] = [
       },
       {
         title: 'Reports',
-        text: 'Answered, by status.',
+        text: 'Answered reports, by status.',
         unit: 'reqps',
         lines: [[rateOrNone('tollgate_reports_total', 'status'), '{{status}}']],
       },

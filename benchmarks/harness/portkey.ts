@@ -5,9 +5,10 @@ import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { findFreePort } from '../../test/support/free-port.ts';
 import { endWithThis, stopChild } from './child-server.ts';
 import { onCore, PROXY_CORE } from './cores.ts';
-import { CLIENT_HEADERS, freePort, modelOf, type Proxy, untilListening } from './proxies.ts';
+import { CLIENT_HEADERS, modelOf, type Proxy, untilListening } from './proxies.ts';
 
 const PEERS = fileURLToPath(new URL('../peers/', import.meta.url));
 const SERVER = join(PEERS, 'node_modules/@portkey-ai/gateway/build/start-server.js');
@@ -23,7 +24,7 @@ const PATCHED = ':new Response(p,{status:e.status,headers:new Headers(e.headers)
 /** Starts Portkey in front of the stub; null if it cannot be installed here. */
 export async function startPortkey(stubPort: number): Promise<Proxy | null> {
   if (!install()) return null;
-  const port = await freePort();
+  const port = await findFreePort();
   const [command, args] = onCore(PROXY_CORE, process.execPath, [PATCHED_SERVER, `--port=${port}`, '--headless']);
   const child = spawn(command, args, {
     cwd: PEERS,

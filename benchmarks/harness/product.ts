@@ -8,18 +8,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { findFreePort } from '../../test/support/free-port.ts';
 import { removeInstallation } from '../../test/support/remove-installation.ts';
 import { endWithThis, stopChild } from './child-server.ts';
 import { LOAD_CORE, onCore, PROXY_CORE, pinToCore } from './cores.ts';
-import {
-  CLIENT_HEADERS,
-  freePort,
-  modelOf,
-  type Proxy,
-  STUB_REPLIES,
-  type StubReply,
-  untilListening,
-} from './proxies.ts';
+import { CLIENT_HEADERS, modelOf, type Proxy, STUB_REPLIES, type StubReply, untilListening } from './proxies.ts';
 
 const COMMAND = fileURLToPath(new URL('../../bin/tollgate.js', import.meta.url));
 const START_TIMEOUT_MS = 60_000;
@@ -84,7 +77,7 @@ export async function startProduct(
     ),
   );
   await prepare(dataDirectory);
-  const [port, adminPort] = [await freePort(), await freePort()];
+  const [port, adminPort] = [await findFreePort(), await findFreePort()];
   const [command, args] = onCore(LOAD_CORE, process.execPath, [COMMAND, 'start', '--config', file]);
   const log: string[] = [];
   const child = spawn(command, args, {

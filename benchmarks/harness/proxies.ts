@@ -3,11 +3,12 @@
 
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { findFreePort } from '../../test/support/free-port.ts';
 import { endWithThis, startNodeServer, stopChild } from './child-server.ts';
 import { onCore, PROXY_CORE } from './cores.ts';
 import { descendantsOf } from './cpu-time.ts';
@@ -101,7 +102,7 @@ export async function startNginx(stubPort: number, certificate: string | null = 
   const nginx = NGINX_PATHS.find((path) => existsSync(path));
   if (nginx === undefined) return null;
   const directory = mkdtempSync(join(tmpdir(), 'tollgate-nginx-'));
-  const port = await freePort();
+  const port = await findFreePort();
   const user = process.getuid?.() === 0 ? 'user root;' : '';
   const values: Record<string, string> = {
     DIRECTORY: directory,
@@ -150,16 +151,6 @@ function nginxTls(certificate: string | null): Record<string, string> {
     `proxy_ssl_trusted_certificate ${certificate}`,
   ];
   return { SCHEME: 'https', TLS: `${lines.join(';\n      ')};` };
-}
-
-/** A port that was free a moment ago. */
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === 'string') throw new Error('no free port');
-  return address.port;
 }
 
 const LISTEN_TIMEOUT_MS = 30_000;

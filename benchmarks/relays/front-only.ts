@@ -14,8 +14,8 @@ import type { UpstreamCall } from '../../src/upstream/call.ts';
 import { type ReplyHeaders, replyHeader } from '../../src/upstream/http1/reply-head.ts';
 import { UpstreamOrigin } from '../../src/upstream/origin.ts';
 import type { ReplyHandler } from '../../src/upstream/reply-handler.ts';
+import { findFreePort } from '../../test/support/free-port.ts';
 import { endWithParent } from '../harness/end-with-parent.ts';
-import { freePort } from '../harness/proxies.ts';
 
 const origin = new UpstreamOrigin(process.argv[2] ?? 'http://127.0.0.1:9');
 const buffers = new BufferPool();
@@ -142,6 +142,6 @@ const server = new Server({
 });
 
 endWithParent();
-const port = Number(process.argv[3] ?? (await freePort()));
+const port = Number(process.argv[3] ?? (await findFreePort()));
 await server.listen('127.0.0.1', port);
 console.log(`listening ${port}`);

@@ -5,18 +5,18 @@
 //     [--gateways 2] [--look-ups-every 2000] [--progress 10] [--own-keys] [--guardrails] [--media]
 //   node test/isolation/run.ts --leavers 10000 [--look-ups credential,lease,continuation,turn,route] [--at-once 6]
 //
-// `--leavers`: rounds of look-ups that wait, 60 clients each, until so many have left in each of these kinds; the load
-// goes on beside them for as long. Leases end sooner: each round of theirs needs a wallet of its own, and 32 are there.
+// `--leavers`: rounds of look-ups that wait, 60 clients each, until this many clients have left in each kind. The load
+// runs beside them all the time. Leases end sooner: each of their rounds needs its own wallet, and there are 32.
 //
-// `--own-keys`: most exchanges are of two dozen organizations that all have keys of their own for the same providers;
-// after so many exchanges (`--change-every`) one of the keys is rotated or removed.
+// `--own-keys`: most exchanges belong to two dozen organizations that all have their own keys for the same providers.
+// Every `--change-every` exchanges one of the keys is rotated or removed.
 //
-// `--guardrails`: most exchanges are of a dozen organizations whose policies cloak, mask and block.
+// `--guardrails`: most exchanges belong to a dozen organizations whose policies cloak, mask and block.
 //
-// `--media`: six organizations upload files and ask for each other's, for as long as the exchanges go on.
+// `--media`: six organizations upload files and request each other's, as long as the exchanges go on.
 //
-// `--light`: few large bodies and half of the faults, for long runs. `--from`: the number of the first exchange, where
-// a run is repeated in part.
+// `--light`: few large bodies and half of the faults, for long runs. `--from`: the number of the first exchange, to
+// repeat a part of a run.
 
 import { parseArgs } from 'node:util';
 import { Isolation } from './isolate.ts';
@@ -50,7 +50,7 @@ const lookUps = values['look-ups'].split(',').map((name): LookUp => {
 const { leavers } = values;
 
 /** The number of violations that were printed during the run. */
-let told = 0;
+let printedViolations = 0;
 const startedMs = performance.now();
 const isolation = await Isolation.start(Number(values.gateways));
 const servingMs = performance.now();
@@ -75,7 +75,7 @@ const watch = await isolation.run({
         `${seconds.toFixed(0)} s: ${exchanges} exchanges, ${(checkedBytes / 1e9).toFixed(2)} GB ` +
           `checked, ${violationCount} violations, ${megabytes} MB`,
       );
-      for (; told < details.length; told += 1) console.log(`  ${details[told]}`);
+      for (; printedViolations < details.length; printedViolations += 1) console.log(`  ${details[printedViolations]}`);
     },
   },
 });

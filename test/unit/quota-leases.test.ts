@@ -366,6 +366,47 @@ describe('leases', () => {
       }
     });
 
+  test('what nobody returns is refused as soon as its time is over', async () => {
+    const { store, wallet, process } = await walletElsewhere('held');
+    const first = new Request(store, process, [need(wallet, 1_000n)]);
+    while (first.reason === 'waits') await store.time.run(store.time.nowMs + 1);
+    // What the store grants ends the row of refusals.
+    store.deposit('w', 1n);
+    const least = new Request(store, process, [need(wallet, 1n)]);
+    await store.time.run(store.time.nowMs + 20);
+    assert.deepEqual([first.reason, least.reason], ['short', null]);
+    const cameAtMs = store.time.nowMs;
+    const second = new Request(store, process, [need(wallet, 1_000n)]);
+    while (second.reason === 'waits') await store.time.run(store.time.nowMs + 1);
+    assert.equal(second.reason, 'short');
+    const waitedMs = second.atMs - cameAtMs;
+    assert.ok(waitedMs > 390 && waitedMs < 450, `${waitedMs} ms`);
+  });
+
+  test('who needs nearly all waits ten seconds at most while others who need little are served, and then is refused', async () => {
+    const store = new SimulatedLeaseStore(1);
+    store.giveBackMs = 100;
+    const wallet = store.quota('credit', 'w', 3_000n);
+    const processes = [store.process(), store.process()];
+    const random = seededRandom(1);
+    const open: { readonly request: Request; readonly cameAtMs: number }[] = [];
+    let longestMs = 0;
+    for (let turn = 0; turn < 4_000; turn += 1) {
+      const process = processes[Math.floor(random() * 2)] as QuotaLeases;
+      const amount = turn % 100 === 0 ? 2_900n : 50n;
+      const request = new Request(store, process, [need(wallet, amount)], 20 + random() * 280, (holds) => {
+        for (const hold of holds) process.release(hold, 0n);
+      });
+      if (request.reason === 'waits') open.push({ request, cameAtMs: store.time.nowMs });
+      await store.time.run(store.time.nowMs + 7);
+      for (const waiting of open.splice(0)) {
+        longestMs = Math.max(longestMs, store.time.nowMs - waiting.cameAtMs);
+        if (waiting.request.reason === 'waits') open.push(waiting);
+      }
+    }
+    assert.ok(longestMs > 2_000 && longestMs < 11_000, `${longestMs} ms`);
+  });
+
   test('the others have their time to return what is idle from when they were asked, however long that took', async () => {
     const { store, wallet, process } = await walletElsewhere('idle');
     store.notifyMs = 500;

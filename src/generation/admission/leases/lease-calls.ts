@@ -32,6 +32,11 @@ const REFILL_PAUSE_MS = 500;
  */
 const LOCKED_WAIT_MS_MAX = 5_000;
 const LOCKED_PAUSE_MS = 50;
+/**
+ * How long a request waits while all that comes goes to requests that need less. It is above LOCKED_WAIT_MS_MAX and the
+ * time for a revocation, so that a request that waited for those has had its turn.
+ */
+const PASSED_OVER_MS_MAX = 10_000;
 
 /** A lease request with its answer. */
 interface AnsweredRequest {
@@ -200,6 +205,8 @@ export class LeaseCalls {
     }
     this.serve(lease);
     lease.returnIfRevokedOrWithdrawn(this.time.monotonicMs());
+    // An answer that is enough for the least need says nothing about the others, as often as it comes.
+    this.refuseWaiters(lease, answered, { reason: 'short', total: null }, answered.sentAtMs - PASSED_OVER_MS_MAX);
     if (isEnough) lease.refusals.noteEnough();
     // This lease's pending returns may be just what the store lacks.
     else if (lease.pendingReturns.size > 0) return;
@@ -260,7 +267,9 @@ export class LeaseCalls {
     const isLongAgo = seenMs - lease.shortAtMs >= REVOCATION_WINDOW_MS;
     const sinceMs = isLongAgo ? cameAtMs : lease.shortAtMs;
     if (isLongAgo && seenMs - sinceMs >= (isOneLook ? REVOCATION_POLL_MS : REVOCATION_WINDOW_MS)) return 'nothing more';
-    await this.time.wait(Math.max(REVOCATION_POLL_MS, this.time.monotonicMs() - sinceMs));
+    const passedMs = this.time.monotonicMs() - sinceMs;
+    const pauseMs = isLongAgo ? Math.min(passedMs, REVOCATION_WINDOW_MS - passedMs) : passedMs;
+    await this.time.wait(Math.max(REVOCATION_POLL_MS, pauseMs));
     return 'perhaps more';
   }
 
@@ -295,15 +304,23 @@ export class LeaseCalls {
     lease.waiters.unshift(...left);
   }
 
-  /** Refuses the requests that waited when the lease request was sent. The answer says nothing about later ones. */
-  private refuseWaiters(lease: QuotaLease, { answer, requestsSent }: AnsweredRequest, verdict: Verdict): void {
+  /**
+   * Refuses the requests that waited when the lease request was sent, of those that came before `cameBeforeMs`. The
+   * answer says nothing about later ones.
+   */
+  private refuseWaiters(
+    lease: QuotaLease,
+    { answer, requestsSent }: AnsweredRequest,
+    verdict: Verdict,
+    cameBeforeMs = Number.POSITIVE_INFINITY,
+  ): void {
     const nowMs = this.time.monotonicMs();
     const available = lease.available(nowMs);
     const refused: Waiter[] = [];
     const shortages: Shortage[] = [];
     for (const waiter of lease.waiters.splice(0)) {
-      const { need, requestsSentBefore } = waiter;
-      const isMeant = requestsSentBefore < requestsSent;
+      const { need, requestsSentBefore, cameAtMs } = waiter;
+      const isMeant = requestsSentBefore < requestsSent && cameAtMs < cameBeforeMs;
       const shortage = isMeant ? shortageOf(lease.quota, answer, verdict, { need, available }) : null;
       if (shortage === null) lease.waiters.push(waiter);
       else {

@@ -54,7 +54,7 @@ const RENEWAL_MS_MIN = 300;
 const RENEWAL_MS_MAX = 3_000;
 /** For this long after a revocation, released amounts are returned at once and no refill is requested. */
 const REVOKED_MS = 2_000;
-/** For this long after a process was short of a quota of money, only the next need or a second of use is leased ahead. */
+/** For this long after a process was short of money, only the next need or a second of use is leased ahead. */
 export const CONTENDED_MS = 60_000;
 /** A lease that no request has used for this long is returned. */
 const IDLE_MS = 15_000;

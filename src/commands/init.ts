@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { basename, relative, resolve } from 'node:path';
 import type { Environment } from '../config.ts';
 import { expandPreset } from '../domain/configuration/expand-preset.ts';
-import type { PresetName } from '../domain/configuration/presets.ts';
+import { PRESET_NAMES, type PresetName } from '../domain/configuration/presets.ts';
 import { slugSchema } from '../domain/configuration/schema/name-schemas.ts';
 import type { ModelText, ProviderText } from '../domain/configuration-text/entry-text.ts';
 import { isForText, isKeyless, planModel } from '../domain/configuration-text/plan-model.ts';
@@ -25,7 +25,6 @@ import {
   readProviderOption,
   takesToken,
 } from './init/choices.ts';
-import { USUAL_MODELS } from './init/usual-models.ts';
 import { VENDORS } from './models.ts';
 
 export const initCommand: Command = {
@@ -112,17 +111,23 @@ async function choose(
   }
 }
 
-/** The providers whose key is in the environment, and which need nothing else. */
+/** The providers whose key is in the environment, which need nothing else and have models to write. */
 function ofEnvironment(environment: Environment, models: readonly string[]): readonly ChosenProvider[] {
-  const presets = (Object.keys(USUAL_MODELS) as PresetName[]).filter(
+  const found = PRESET_NAMES.filter(
     (preset) => (environment[keyVariable(preset) ?? ''] ?? '') !== '' && expandPreset(preset, {}).ok,
-  );
-  if (presets.length === 0)
+  ).map((preset) => readProviderOption(preset, models));
+  if (found.length === 0)
     throw new UsageFault(
       '--yes: the environment has the key of no provider (OPENAI_API_KEY, ...): name one by --provider',
     );
+  const presets = found.map(({ preset }) => preset);
   checkModels(models, presets);
-  return presets.map((preset) => readProviderOption(preset, models));
+  const chosen = found.filter((provider) => provider.models !== null);
+  if (chosen.length === 0)
+    throw new UsageFault(
+      `--yes: no models are usual of ${presets.join(', ')}: name some by --model ${presets[0]}/NAME`,
+    );
+  return chosen;
 }
 
 interface InitProvider extends ChosenProvider {

@@ -355,6 +355,18 @@ describe('an odd entry is listed, and the others are imported', () => {
       assert.ok(!(printed + text).includes('PLANTED'));
     });
 
+  test("of Perplexity's models it is said which have ended, and where its agents are served", async (context) => {
+    const text = `${entry('old', ['model: perplexity/sonar-pro'])}${entry('agent', ['model: perplexity/openai/gpt-5.5']).replace('model_list:\n', '')}`;
+    const { models, printed } = await importText(context, text);
+    assert.deepEqual(
+      models.map((model) => servedBy(model)[0]?.apis),
+      [['chat_completions'], ['responses', 'messages']],
+    );
+    assert.match(printed, /model_list\[0\] old: Perplexity announced the end of its chat completions/);
+    assert.match(printed, /model_list\[1\] agent: is served on \/v1\/responses and \/v1\/messages alone/);
+    assert.doesNotMatch(printed, /\[1\] agent: Perplexity announced|\[0\] old: is served on/);
+  });
+
   test('headers that a provider cannot have are listed, and credentials in headers are not copied', async (context) => {
     const { providers, printed, text } = await importText(
       context,

@@ -168,6 +168,20 @@ describe('tollgate init', () => {
     );
   });
 
+  test('--yes takes a provider whose models nobody can guess where they are named, and says so where not', async (context) => {
+    const environment = { PERPLEXITY_API_KEY: 'k' };
+    const args = ['--yes', '--offline', '--model', 'perplexity/perplexity/sonar'];
+    const { configuration } = await init(context, args, { environment });
+    assert.deepEqual(
+      configuration.models.map(({ id }) => id),
+      ['perplexity/sonar'],
+    );
+    await assert.rejects(
+      init(context, ['--yes', '--offline'], { environment }),
+      /no models are usual of perplexity: name some by --model perplexity\/NAME/,
+    );
+  });
+
   for (const [name, args, expected] of [
     ['nobody to ask', [], /--provider is missing, and there is no terminal/],
     ['no key in the environment', ['--yes'], /the environment has the key of no provider/],

@@ -34,6 +34,8 @@ export interface PlannedModel {
   readonly model: ModelText;
   readonly deployment: DeploymentText;
   readonly notes: readonly string[];
+  /** Those of the notes that say that the provider has ended the model, or will. */
+  readonly endNotes: readonly string[];
 }
 
 /**
@@ -68,6 +70,10 @@ export function planModel(params: ModelParams): PlannedModel {
     prices,
     source: sourceText(params, written !== null, isFree),
   };
+  const endNotes = [
+    ...(listed?.isDeprecated === true ? [`${listed.id} is deprecated, the list says`] : []),
+    ...(provider.preset === 'perplexity' && apis.includes('chat_completions') ? [SONAR_ENDED] : []),
+  ];
   return {
     model: {
       id,
@@ -81,11 +87,11 @@ export function planModel(params: ModelParams): PlannedModel {
     deployment,
     notes: [
       ...(written?.notes ?? []),
-      ...(listed?.isDeprecated === true ? [`${listed.id} is deprecated, the list says`] : []),
+      ...endNotes,
       ...(listed !== null && written === null ? [`${listed.id} is not priced by tokens, so it has no price here`] : []),
-      ...(provider.preset === 'perplexity' && apis.includes('chat_completions') ? [SONAR_ENDED] : []),
       ...(apis.length === 0 ? [`provider "${provider.id}" has no API for a model of kind ${kind}`] : []),
     ],
+    endNotes,
   };
 }
 

@@ -8,6 +8,7 @@ import type { ModelText, ProviderText } from '../configuration-text/entry-text.t
 import { isForText, planModel } from '../configuration-text/plan-model.ts';
 import { wholeFileText } from '../configuration-text/whole-file.ts';
 import type { ListedModel } from '../list-prices/listed-model.ts';
+import { APIS } from '../models/apis.ts';
 import { KeyVariables } from './key-variables.ts';
 import { type Field, fieldOf, namedVariables, readLitellmFile, textOf } from './litellm-file.ts';
 import { importHeaders } from './litellm-headers.ts';
@@ -161,6 +162,7 @@ class Import {
       nowMs: this.params.nowMs,
     });
     const { deployment, model } = plan;
+    for (const note of plan.endNotes) this.note(entry.line, named, note);
     const hasCosts = Object.keys(costs.words).length > 0;
     const prices = hasCosts
       ? [{ ...(deployment.prices.length === 1 ? deployment.prices[0] : {}), ...costs.words }]
@@ -168,11 +170,12 @@ class Import {
     const kind = textOf(info, 'mode') === 'embedding' ? 'embedding' : model.kind;
     const apis = kind === model.kind ? deployment.apis : (['embeddings'] as const);
     this.checkPrice(prices, kind, { line: entry.line, named });
-    if (apis.every((api) => api === 'messages' || api === 'count_tokens'))
+    const paths = apis.filter((api) => api !== 'count_tokens').map((api) => APIS[api].path);
+    if (kind === 'text' && paths.length > 0 && !apis.includes('chat_completions'))
       this.note(
         entry.line,
         named,
-        'is served on /v1/messages alone: LiteLLM also converts other APIs, Tollgate does not',
+        `is served on ${paths.join(' and ')} alone: LiteLLM also converts other APIs, Tollgate does not`,
       );
     const known = [
       ...found.taken,

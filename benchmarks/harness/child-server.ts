@@ -43,19 +43,23 @@ async function listeningPort(child: ChildProcess, name: string): Promise<number>
   throw new Error(`${name} ended before it listened`);
 }
 
-const endingWithThis = new Set<ChildProcess>();
+/** How each child ends that must not outlive this process. */
+const ends: (() => void)[] = [];
 
 /**
- * Ends the child when this process exits. For programs that do not notice it themselves, as when a run is interrupted.
+ * Ends the child when this process exits, by `end` if a signal is not enough. For programs that do not notice it
+ * themselves, as when a run is interrupted.
  */
-export function endWithThis(child: ChildProcess): void {
-  if (endingWithThis.size === 0) {
+export function endWithThis(child: ChildProcess, end: () => void = () => child.kill()): void {
+  if (ends.length === 0) {
     process.once('exit', () => {
-      for (const one of endingWithThis) one.kill();
+      for (const endOne of ends) endOne();
     });
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
   }
-  endingWithThis.add(child);
+  ends.push(() => {
+    if (child.exitCode === null && child.signalCode === null) end();
+  });
 }
 
 /** Asks the process to end, and kills it if it has not ended after a while. */

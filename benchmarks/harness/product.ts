@@ -99,11 +99,19 @@ export async function startProduct(
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  endWithThis(child);
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => log.push(String(chunk)));
   let suspendedPid: number | null = null;
-  const stop = async (): Promise<void> => {
+  const resumeJobs = (): void => {
     if (suspendedPid !== null) process.kill(suspendedPid, 'SIGCONT');
+    suspendedPid = null;
+  };
+  // A jobs process that stands still does not end, and the installation waits for it.
+  endWithThis(child, () => {
+    child.kill();
+    resumeJobs();
+  });
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => log.push(String(chunk)));
+  const stop = async (): Promise<void> => {
+    resumeJobs();
     await stopChild(child);
     if (process.env.BENCH_KEEP !== undefined) return;
     removeInstallation(dataDirectory);

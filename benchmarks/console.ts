@@ -12,6 +12,7 @@ import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { findChromium, openChromium } from '../test/support/console-browser.ts';
 import { findFreePort } from '../test/support/free-port.ts';
 import { waitFor } from '../test/support/waiting.ts';
+import { endWithThis } from './harness/child-server.ts';
 import { cpuNsOf, descendantsOf } from './harness/cpu-time.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -67,6 +68,7 @@ async function startDemo(): Promise<Demo> {
     env: { ...process.env, ...environment },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
+  endWithThis(child);
   let printed = '';
   child.stdout.on('data', (chunk: Buffer) => {
     printed += chunk.toString();

@@ -6,6 +6,7 @@ import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
+import { endWithThis } from '../harness/child-server.ts';
 import { PROXY_CORE, pinToCore, unpin } from '../harness/cores.ts';
 import { ADMIN_TOKEN, type Product, startProduct } from '../harness/product.ts';
 import type { FixedRateJob } from '../load/job.ts';
@@ -43,6 +44,7 @@ export const reportsBeside: Measure = {
 
 async function fillInstallation(dataDirectory: string): Promise<void> {
   const child = spawn(process.execPath, [FILL_INSTALLATION, dataDirectory, String(FACTS)], { stdio: 'inherit' });
+  endWithThis(child);
   const [code] = (await once(child, 'exit')) as [number | null];
   if (code !== 0) throw new Error(`the facts could not be made: ${FILL_INSTALLATION} ended with ${code}`);
 }

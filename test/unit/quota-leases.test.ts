@@ -425,6 +425,23 @@ describe('leases', () => {
       assert.deepEqual([request.reason, store.calls.revoke], ['short', 1]);
     });
 
+  test('an answer that was two seconds on its way is followed by a pause of 0.4 s at most, not of two more', async () => {
+    const { store, wallet, process } = await walletElsewhere('held');
+    const { time } = store;
+    const { take } = store.calls;
+    const request = new Request(store, process, [need(wallet, 500n)]);
+    while (store.calls.take < take + 3) await time.run(time.nowMs + 1);
+    // Only the answer to the third question is late.
+    store.answerMs = 1_900;
+    while (store.answered.take < store.calls.take) await time.run(time.nowMs + 1);
+    await time.run(time.nowMs + 1);
+    store.answerMs = 0;
+    const sentMs = time.nowMs;
+    while (request.reason === 'waits') await time.run(time.nowMs + 1);
+    assert.equal(request.reason, 'short');
+    assert.ok(time.nowMs - sentMs < 1_900 + 1_000, `told ${time.nowMs - sentMs} ms after the question`);
+  });
+
   test('what nobody has is refused after one revocation, however long that took', async () => {
     const { store, wallet, process } = await walletElsewhere('held');
     store.notifyMs = 1_200;

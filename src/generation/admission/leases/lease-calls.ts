@@ -268,7 +268,8 @@ export class LeaseCalls {
     const sinceMs = isLongAgo ? cameAtMs : lease.shortAtMs;
     if (isLongAgo && seenMs - sinceMs >= (isOneLook ? REVOCATION_POLL_MS : REVOCATION_WINDOW_MS)) return 'nothing more';
     const passedMs = this.time.monotonicMs() - sinceMs;
-    const pauseMs = isLongAgo ? Math.min(passedMs, REVOCATION_WINDOW_MS - passedMs) : passedMs;
+    // An answer may be late by seconds, as after the process stood still: no pause is longer than the window.
+    const pauseMs = Math.min(passedMs, isLongAgo ? REVOCATION_WINDOW_MS - passedMs : REVOCATION_WINDOW_MS);
     await this.time.wait(Math.max(REVOCATION_POLL_MS, pauseMs));
     return 'perhaps more';
   }

@@ -8,7 +8,7 @@ import { parseArgs } from 'node:util';
 import { startNodeServer } from './harness/child-server.ts';
 import { canPin, LOAD_CORE } from './harness/cores.ts';
 import { LoadClient } from './harness/load-client.ts';
-import { startPortkey } from './harness/portkey.ts';
+import { startPortkey, startPortkeyOnOurNode } from './harness/portkey.ts';
 import { startProduct } from './harness/product.ts';
 import { direct, type Proxy, startBareRelay, startFrontOnly, startNginx } from './harness/proxies.ts';
 import { renderTable } from './harness/table.ts';
@@ -46,7 +46,7 @@ const MEASURES: readonly Measure[] = [
   mediaUnused,
   mediaBeside,
 ];
-const PEERS = ['nginx', 'bare', 'front', 'portkey'];
+const PEERS = ['nginx', 'bare', 'front', 'portkey', 'portkey22'];
 const STUB = fileURLToPath(new URL('./stub/provider-stub.ts', import.meta.url));
 const RESULTS = fileURLToPath(new URL('./results/', import.meta.url));
 
@@ -63,7 +63,7 @@ const WARM_UP_MS = 3_000;
  * The order within a round. The product stands between the two proxies that it is compared with, since a busy machine
  * changes within seconds.
  */
-const VISITED = ['bare', 'nginx', 'tollgate', 'front', 'portkey'];
+const VISITED = ['bare', 'nginx', 'tollgate', 'front', 'portkey', 'portkey22'];
 
 const { values: flags } = parseArgs({
   options: {
@@ -145,6 +145,7 @@ async function startProxies(stubPort: number): Promise<Proxy[]> {
     bare: () => startBareRelay(stubPort),
     front: () => startFrontOnly(stubPort),
     portkey: () => startPortkey(stubPort),
+    portkey22: () => startPortkeyOnOurNode(stubPort),
   };
   const proxies: Proxy[] = [];
   for (const name of flags.peers.split(',')) {

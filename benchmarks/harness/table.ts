@@ -2,7 +2,7 @@
 
 import type { Row } from '../measures/measure.ts';
 
-const COLUMNS = ['nginx', 'bare', 'front', 'tollgate', 'portkey', 'direct'];
+const COLUMNS = ['nginx', 'bare', 'front', 'tollgate', 'portkey', 'portkey22', 'direct'];
 
 export function renderTable(rows: readonly Row[]): string {
   const columns = COLUMNS.filter((name) => rows.some((row) => row.values[name] !== undefined));

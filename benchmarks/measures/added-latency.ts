@@ -1,6 +1,7 @@
 // P7 and P8: the latency that a proxy adds to a request, at a rate that all proxies bear easily: 2,000 requests a
 // second, minus the latency of the same requests without a proxy. They are sent by a schedule, whatever the replies do.
 
+import { isPortkey } from '../harness/portkey.ts';
 import {
   interleave,
   type Measure,
@@ -20,7 +21,7 @@ const cpuUs = (sample: Sample): number => sample.cpuNs / sample.result.requests 
 export const addedLatency: Measure = {
   ids: ['P7', 'P8'],
   async run(run) {
-    const proxies = [...run.proxies.values()].filter((proxy) => proxy.name !== 'portkey');
+    const proxies = [...run.proxies.values()].filter((proxy) => !isPortkey(proxy));
     const samples = await interleave(run, [run.direct, ...proxies], (proxy) => ({
       kind: 'rate',
       target: targetOf(proxy, 'json/1024', '1k', 1024),

@@ -3,6 +3,7 @@
 // A row says when a core was not full: a proxy that idles between requests pays up to three times as much for waking
 // up.
 
+import { isPortkey } from '../harness/portkey.ts';
 import type { StubReply } from '../harness/proxies.ts';
 import {
   interleave,
@@ -54,11 +55,11 @@ export const cpuPerRequest: Measure = {
 };
 
 async function measureSize(run: Run, { id, body, connections, limit }: (typeof SIZES)[number]): Promise<Row[]> {
-  const proxies = [...run.proxies.values()].filter((proxy) => proxy.name !== 'portkey' || id === 'P1');
+  const proxies = [...run.proxies.values()].filter((proxy) => !isPortkey(proxy) || id === 'P1');
   const samples = await interleave(run, proxies, (proxy) => ({
     kind: 'closed',
     target: targetOf(proxy, REPLY, body, REPLY_BYTES),
-    connections: proxy.name === 'portkey' ? PORTKEY_CONNECTIONS : connections,
+    connections: isPortkey(proxy) ? PORTKEY_CONNECTIONS : connections,
     thinkMs: 0,
     warmupMs: run.warmupMs,
     durationMs: run.windowMs,
@@ -90,6 +91,15 @@ async function measureSize(run: Run, { id, body, connections, limit }: (typeof S
       values: pick(cpu, [subject, 'portkey']),
       figure: ratio(samples, 'portkey', subject, cpuUs),
       goal: 20,
+      goalIs: 'at least',
+    },
+    {
+      id: 'P5',
+      what: 'the same, Portkey on the Node that runs us',
+      unit: 'µs',
+      values: pick(cpu, [subject, 'portkey22']),
+      figure: ratio(samples, 'portkey22', subject, cpuUs),
+      goal: null,
       goalIs: 'at least',
     },
     {

@@ -2,6 +2,7 @@
 // streams with an event every 5 ms, and 50 streams with 16 events back to back every 16 ms. An event carries the stub's
 // send time on the machine's monotonic clock.
 
+import { isPortkey } from '../harness/portkey.ts';
 import type { StubReply } from '../harness/proxies.ts';
 import {
   interleave,
@@ -40,12 +41,14 @@ async function measureStreams(
   { reply, streams, what, goal }: StreamLoad,
   withLatency: boolean,
 ): Promise<Row[]> {
-  const proxies = [...run.proxies.values()].filter((proxy) => proxy.name !== 'portkey' || withLatency);
+  const proxies = [...run.proxies.values()].filter(
+    (proxy) => proxy.name !== 'portkey22' && (!isPortkey(proxy) || withLatency),
+  );
   const samples = await interleave(run, withLatency ? [run.direct, ...proxies] : proxies, (proxy) => ({
     kind: 'closed',
     // Portkey spends about 50 µs on an event, so it would not keep up with the full load.
     target: targetOf(proxy, reply, 'stream', null),
-    connections: proxy.name === 'portkey' ? streams / 2 : streams,
+    connections: isPortkey(proxy) ? streams / 2 : streams,
     thinkMs: 0,
     warmupMs: run.warmupMs,
     durationMs: run.windowMs,

@@ -29,7 +29,7 @@ export interface ShippingLimits {
 export const DEFAULT_LIMITS: ShippingLimits = {
   recordsMax: 2_000,
   bytesMax: 1 << 20,
-  pollMs: 200,
+  pollMs: 400,
   admittedWaitMs: 1_000,
   factsIntervalMs: 2_000,
   factsFew: 1_000,

@@ -7,7 +7,7 @@ import { expandPreset } from '../domain/configuration/expand-preset.ts';
 import { PRESET_NAMES, type PresetName } from '../domain/configuration/presets.ts';
 import { slugSchema } from '../domain/configuration/schema/name-schemas.ts';
 import type { ModelText, ProviderText } from '../domain/configuration-text/entry-text.ts';
-import { isForText, isKeyless, planModel } from '../domain/configuration-text/plan-model.ts';
+import { isForText, isKeyless, isPerplexityAgent, planModel } from '../domain/configuration-text/plan-model.ts';
 import { wholeFileText } from '../domain/configuration-text/whole-file.ts';
 import { StartFault } from '../installation/start-fault.ts';
 import { systemClock } from '../platform/clock.ts';
@@ -221,7 +221,7 @@ function modelsOf(
     const limits = { contextLength: found?.contextLength ?? null, maxOutputTokens: found?.maxOutputTokens ?? null };
     const vendor = VENDORS[preset] ?? preset;
     // The names of OpenRouter's models and of Perplexity's agents begin with the vendor already.
-    const hasVendor = preset === 'openrouter' || (preset === 'perplexity' && name.includes('/'));
+    const hasVendor = preset === 'openrouter' || isPerplexityAgent(preset, name);
     const id = hasVendor ? name : `${vendor}/${name}`;
     const plan = planModel({
       id,

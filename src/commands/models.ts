@@ -7,6 +7,7 @@ import { deploymentLines, modelLines } from '../domain/configuration-text/entry-
 import {
   isForText,
   isKeyless,
+  isPerplexityAgent,
   type ModelLimits,
   type PlannedModel,
   planModel,
@@ -71,10 +72,11 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   const provider = findProvider(providersOf(file), id, values.provider);
   const list = (await loadPriceList()).provider(provider);
   const providerModel = values['provider-model'] ?? nameAtProvider(id, provider, list);
-  const listed = list?.find(providerModel) ?? list?.find(modelPart(id)) ?? null;
+  const listed = findListed(id, providerModel, provider, list);
   const ofProvider = values.offline ? null : await askProvider(provider, environment, print);
+  const lists = listsWithout(provider, ofProvider, values.offline);
   if (!isKnown(providerModel, listed, ofProvider, provider))
-    throw new StartFault(unknownModel(providerModel, provider, list, ofProvider));
+    throw new StartFault(unknownModel(providerModel, lists, [...(list?.models ?? []), ...(ofProvider ?? [])]));
   const described = ofProvider?.find((model) => model.id === providerModel);
   if (ofProvider !== null && described === undefined)
     print(`warning: provider "${provider.id}" does not list "${providerModel}"${namesLike(providerModel, ofProvider)}`);
@@ -95,7 +97,9 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   const { text, what } = addToFile(file, plan, limits);
   writeChangedText(path, file.text, text);
   print(`${what} is written to ${path}`);
-  for (const note of [...plan.notes, ...missingOf(plan)]) print(`note: ${note}`);
+  const unlisted =
+    listed === null && ofProvider === null ? [`no list says that "${providerModel}" exists: ${lists}`] : [];
+  for (const note of [...unlisted, ...plan.notes, ...missingOf(plan)]) print(`note: ${note}`);
   print(`see it: tollgate apply ${path} --dry-run`);
   return 0;
 }
@@ -140,14 +144,27 @@ function modelPart(id: string): string {
   return id.slice(id.indexOf('/') + 1);
 }
 
-/** OpenRouter and similar providers have names that contain a vendor. */
+/** OpenRouter's models and Perplexity's agents have names that contain a vendor. */
 function nameAtProvider(id: string, provider: FileProvider, list: ListedProvider | null): string {
   const names = vendorNames(provider).some((name) => id.startsWith(`${name}/`))
     ? [modelPart(id), id]
     : [id, modelPart(id)];
+  const agent = names.find((name) => isPerplexityAgent(provider.preset, name));
+  if (agent !== undefined) return agent;
   const exact = names.find((name) => list?.models.some((model) => model.id === name));
   const [first = id] = names;
   return exact ?? (provider.preset === 'openrouter' ? first : modelPart(id));
+}
+
+/** A deployment with a name of its own is priced as the model of the id; an agent of Perplexity's only by its name. */
+function findListed(
+  id: string,
+  providerModel: string,
+  { preset }: FileProvider,
+  list: ListedProvider | null,
+): ListedModel | null {
+  const found = list?.find(providerModel) ?? null;
+  return found !== null || isPerplexityAgent(preset, providerModel) ? found : (list?.find(modelPart(id)) ?? null);
 }
 
 async function askProvider(
@@ -167,7 +184,7 @@ async function askProvider(
 
 /**
  * Whether the model exists at its provider, as far as lists can tell. A model on an own server, or a deployment with a
- * name of its own, need not be listed.
+ * name of its own, need not be listed, and the list of prices has no agents of Perplexity's.
  */
 function isKnown(
   model: string,
@@ -176,20 +193,24 @@ function isKnown(
   { preset }: FileProvider,
 ): boolean {
   if (listed !== null || ofProvider?.some(({ id }) => id === model) === true) return true;
-  const isListable = preset !== null && !isKeyless(preset) && preset !== 'azure' && preset !== 'azure-classic';
-  return ofProvider === null && !isListable;
+  const hasOwnNames = preset === null || isKeyless(preset) || preset === 'azure' || preset === 'azure-classic';
+  return ofProvider === null && (hasOwnNames || isPerplexityAgent(preset, model));
 }
 
-function unknownModel(
-  model: string,
-  provider: FileProvider,
-  list: ListedProvider | null,
-  ofProvider: readonly ProviderModel[] | null,
-): string {
-  const names = [...(list?.models ?? []), ...(ofProvider ?? [])].map(({ id }) => id);
-  const near = nearestNames(model, [...new Set(names)]);
-  const known = `"${model}" is not known: neither ${PRICE_LIST_TEXT} nor provider "${provider.id}" has it`;
-  return near.length === 0 ? known : `${known}\nnames like it: ${near.join(', ')}`;
+/** Says which lists do not have a model. */
+function listsWithout({ id }: FileProvider, ofProvider: readonly ProviderModel[] | null, isOffline: boolean): string {
+  if (ofProvider !== null) return `neither ${PRICE_LIST_TEXT} nor provider "${id}" has it`;
+  const unasked = isOffline ? 'was not asked' : 'gave no list of its models';
+  return `${PRICE_LIST_TEXT} does not have it, and provider "${id}" ${unasked}`;
+}
+
+function unknownModel(model: string, lists: string, listed: readonly { readonly id: string }[]): string {
+  const near = nearestNames(model, [...new Set(listed.map(({ id }) => id))]);
+  return [
+    `"${model}" is not known: ${lists}`,
+    ...(near.length === 0 ? [] : [`names like it: ${near.join(', ')}`]),
+    'if the provider has it under another name, give that by --provider-model',
+  ].join('\n');
 }
 
 function namesLike(model: string, ofProvider: readonly ProviderModel[]): string {

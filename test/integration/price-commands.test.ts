@@ -22,6 +22,10 @@ providers:
   - { id: own, base_url: "\${URL}", auth: none }
 organizations: [{ slug: acme, billing: none, keys: [{ name: ci }] }]
 `;
+const WITH_AGENTS = FILE.replace(
+  'organizations:',
+  '  - { id: agents, preset: perplexity, base_url: "${URL}/v1", api_key: k }\n$&',
+);
 const KEYS = { OPENAI_API_KEY: 'sk-secret', ANTHROPIC_API_KEY: 'sk-ant-secret' };
 
 const models = (data: readonly unknown[]): Script => ({
@@ -156,8 +160,36 @@ describe('commands on prices', () => {
     assert.match(text, /where it is gpt-5\.6-terra\./);
   });
 
+  for (const [args, model, note] of [
+    [['openai/gpt-5.5', '--provider', 'agents'], 'openai/gpt-5.5', /no price is known/],
+    [
+      ['openai/gpt-5.5', '--provider', 'agents', '--offline'],
+      'openai/gpt-5.5',
+      /no list says .*"agents" was not asked$/m,
+    ],
+    [['perplexity/openai/gpt-5.5'], 'openai/gpt-5.5', /no price is known/],
+    [['perplexity/sonar'], 'perplexity/sonar', /no price is known/],
+    [['mine', '--provider', 'agents', '--provider-model', 'perplexity/sonar'], 'perplexity/sonar', /no price is known/],
+  ] as const)
+    test(`models add: ${args.join(' ')} is Perplexity's agent, which has no chat model's price`, async (context) => {
+      script = models([{ id: 'openai/gpt-5.5' }, { id: 'perplexity/sonar' }]);
+      const { printed, text } = await run(modelsCommand, fileIn(context, WITH_AGENTS), ['add', ...args]);
+      assert.deepEqual(modelOf(text)['served_by'], [{ provider: 'agents', model, apis: ['responses', 'messages'] }]);
+      assert.match(printed, note);
+    });
+
   for (const [name, args, expected] of [
     ['a model that nobody knows', ['add', 'openai/gpt-5.6-tera'], /is not known: .*\nnames like it: gpt-5\.6-terra, /],
+    [
+      'a model that is not listed of a provider that is not asked',
+      ['add', 'openai/gpt-9', '--offline'],
+      /genai-prices .* does not have it, and provider "openai" was not asked\n/,
+    ],
+    [
+      'an agent that Perplexity does not list',
+      ['add', 'openai/gpt-9', '--provider', 'agents'],
+      /"openai\/gpt-9" is not known: neither .*\n(?:names like it: .*\n)?if the provider has it under another name, give that by --provider-model$/,
+    ],
     [
       'a vendor that the file does not have',
       ['add', 'foo/bar'],
@@ -171,9 +203,9 @@ describe('commands on prices', () => {
   ] as const)
     test(`models add refuses ${name}, and leaves the file`, async (context) => {
       script = models([{ id: 'gpt-5' }]);
-      const path = fileIn(context);
+      const path = fileIn(context, WITH_AGENTS);
       await assert.rejects(run(modelsCommand, path, args), expected);
-      assert.equal(readFileSync(path, 'utf8'), FILE);
+      assert.equal(readFileSync(path, 'utf8'), WITH_AGENTS);
     });
 
   for (const [name, answer] of [

@@ -130,7 +130,15 @@ function apisOf(preset: PresetName | null, model: string, serves: readonly ApiNa
     if (/(^|\.)anthropic\./.test(model)) return ['messages'];
     return /(^|\.)openai\./.test(model) ? ['chat_completions', 'responses'] : ['chat_completions'];
   }
-  // Agents name their models with a company; Sonar's chat completions were to end on 27 September 2026.
-  if (preset === 'perplexity') return model.includes('/') ? ['responses', 'messages'] : ['chat_completions'];
+  if (preset === 'perplexity')
+    return isPerplexityAgent(preset, model) ? ['responses', 'messages'] : ['chat_completions'];
   return serves;
+}
+
+/**
+ * Whether Perplexity serves it as an agent: these are named with a company, such as perplexity/sonar. Its other models
+ * are those of its chat completions, which were to end on 27 September 2026, and the list of prices has only them.
+ */
+export function isPerplexityAgent(preset: PresetName | null, model: string): boolean {
+  return preset === 'perplexity' && model.includes('/');
 }

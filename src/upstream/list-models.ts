@@ -29,7 +29,7 @@ export interface ModelList {
 const LISTING_MS = 10_000;
 /** Lists of hundreds of models have less than a tenth of this. */
 const LIST_BYTES_MAX = 16_777_216;
-/** The path of the list, also for a provider whose key is verified by another path. */
+/** The path of the list, also for a provider whose key is verified by another path; a /v1 of that one stays. */
 const USUAL_PATH = '/models';
 
 /** Never rejects. */
@@ -68,7 +68,8 @@ function withListPath(provider: Provider): Provider {
   const { requests } = provider;
   const path = requests?.verifyPath ?? null;
   if (requests === undefined || path === null || path.endsWith(USUAL_PATH)) return provider;
-  return { ...provider, requests: { ...requests, verifyPath: USUAL_PATH } };
+  const listPath = path.startsWith('/v1/') ? `/v1${USUAL_PATH}` : USUAL_PATH;
+  return { ...provider, requests: { ...requests, verifyPath: listPath } };
 }
 
 class Reading implements ReplyHandler {

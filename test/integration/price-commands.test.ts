@@ -132,6 +132,14 @@ describe('commands on prices', () => {
     );
   });
 
+  for (const base of ['/api', '/api/v1/'])
+    test(`models add: OpenRouter at an address that ends in ${base} is asked for its list as well`, async (context) => {
+      script = models([]);
+      const path = fileIn(context, FILE.replace('/api/v1', base));
+      await run(modelsCommand, path, ['add', 'anthropic/claude-opus-5', '--provider', 'router']);
+      assert.equal(upstream.requests.at(-1)?.path, '/api/v1/models');
+    });
+
   test('models add: what is missing is said; options go before what the provider says', async (context) => {
     script = models([{ id: 'gpt-5.6-terra', context_window: 5, max_completion_tokens: 6 }]);
     const path = fileIn(context);

@@ -3,11 +3,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { ConfiguredProvider } from '../../src/domain/configuration/configuration.ts';
-import { PRESET_NAMES, PRESETS, type Preset } from '../../src/domain/configuration/presets.ts';
+import { PRESET_NAMES, PRESETS, type Preset, type PresetName } from '../../src/domain/configuration/presets.ts';
 import { configuredProvider } from '../../src/domain/configuration/schema/provider-schema.ts';
 import { readRequestSettings } from '../../src/domain/configuration/schema/request-settings.ts';
 import type { ApiName } from '../../src/domain/models/apis.ts';
-import { ProviderAddress } from '../../src/upstream/request-target.ts';
+import { ProviderAddress, type TargetName } from '../../src/upstream/request-target.ts';
 import { SERVICE_ACCOUNT_KEY } from '../support/google-account-key.ts';
 
 const PATHS: Readonly<Record<string, string>> = {
@@ -215,6 +215,21 @@ function read(fields: Readonly<Record<string, unknown>>): ConfiguredProvider {
   });
 }
 
+function addressOf(preset: PresetName, baseUrl: string): ProviderAddress {
+  const found = read({ preset, base_url: baseUrl, ...(WITH[preset] === undefined ? {} : { with: WITH[preset] }) });
+  return new ProviderAddress({ ...found, requests: readRequestSettings(found.requests ?? {}) });
+}
+
+function pathOf(address: ProviderAddress, api: TargetName): string {
+  const path = api === 'verify' ? '/v1/models' : (PATHS[api] ?? '');
+  return address.pathOf({ api, path, query: '', providerModel: 'm-1', streamed: false });
+}
+
+function isVerifiedByToken(name: PresetName): boolean {
+  const { provider }: Preset = PRESETS[name];
+  return provider['verify'] === 'token';
+}
+
 describe('presets of providers', () => {
   for (const name of PRESET_NAMES) {
     const preset: Preset = PRESETS[name];
@@ -266,6 +281,53 @@ describe('presets of providers', () => {
     assert.equal(read({ preset: 'ollama', with: { address: 'gpu-1:80' } }).baseUrl, 'http://gpu-1:80/v1');
   });
 
+  /** Behind the base_url as it is written: these presets have paths without a version of their own. */
+  const behindWholeBase = (paths: Readonly<Record<string, string>>) =>
+    [paths, Object.fromEntries(Object.entries(paths).map(([api, path]) => [api, `/v1${path}`]))] as const;
+  const behindEither = (paths: Readonly<Record<string, string>>) => [paths, paths] as const;
+  /** Where APIs go at a base_url without a path, and at one that ends in /v1, if not to their usual paths at both. */
+  const AT_OTHER_ADDRESSES: Readonly<Partial<Record<PresetName, ReturnType<typeof behindWholeBase>>>> = {
+    'azure-classic': behindWholeBase({
+      chat_completions: '/openai/deployments/m-1/chat/completions?api-version=2024-10-21',
+      images: '/openai/deployments/m-1/images/generations?api-version=2024-10-21',
+      embeddings: '/openai/deployments/m-1/embeddings?api-version=2024-10-21',
+      verify: '/openai/models?api-version=2024-10-21',
+    }),
+    gemini: behindWholeBase({
+      chat_completions: '/chat/completions',
+      images: '/images/generations',
+      embeddings: '/embeddings',
+      verify: '/models',
+    }),
+    vertex: behindWholeBase({ chat_completions: '/chat/completions' }),
+    'vertex-anthropic': behindWholeBase({ messages: '/m-1:rawPredict', count_tokens: '/count-tokens:rawPredict' }),
+    bedrock: behindEither({
+      chat_completions: '/openai/v1/chat/completions',
+      responses: '/openai/v1/responses',
+      messages: '/anthropic/v1/messages',
+      verify: '/openai/v1/models',
+    }),
+    'bedrock-mantle': behindEither({ messages: '/anthropic/v1/messages' }),
+    deepseek: behindEither({ messages: '/anthropic/v1/messages' }),
+    openrouter: behindEither({ verify: '/v1/key' }),
+    perplexity: [
+      { chat_completions: '/chat/completions', messages: '/router/v1/messages' },
+      { chat_completions: '/v1/chat/completions', messages: '/router/v1/messages' },
+    ],
+  };
+  for (const preset of PRESET_NAMES)
+    for (const [at, base] of ['', '/v1'].entries())
+      for (const end of ['', '/'])
+        test(`${preset} at an address that ends in "${base}${end}": no /v1 is doubled or missing`, () => {
+          const address = addressOf(preset, `https://a.test${base}${end}`);
+          const apis = [...PRESETS[preset].serves, ...(isVerifiedByToken(preset) ? [] : ['verify' as const])];
+          const usual = Object.fromEntries(apis.map((api) => [api, api === 'verify' ? '/v1/models' : PATHS[api]]));
+          assert.deepEqual(Object.fromEntries(apis.map((api) => [api, pathOf(address, api)])), {
+            ...usual,
+            ...AT_OTHER_ADDRESSES[preset]?.[at],
+          });
+        });
+
   /** The base URL that somebody pastes for a preset whose paths have prefixes, and where each API then goes. */
   const PASTED: readonly (readonly [
     preset: keyof typeof PRESETS,
@@ -275,19 +337,13 @@ describe('presets of providers', () => {
   ])[] = [
     [
       'deepseek',
-      ['https://a.test', 'https://a.test/v1', 'https://a.test/v1/'],
-      '/v1/models',
-      { chat_completions: '/v1/chat/completions', messages: '/anthropic/v1/messages' },
-    ],
-    [
-      'deepseek',
       ['https://a.test/anthropic', 'https://a.test/anthropic/v1'],
       '/anthropic/v1/models',
       { messages: '/anthropic/v1/messages' },
     ],
     [
       'bedrock',
-      ['', '/', '/v1', '/openai/v1', '/openai', '/anthropic', '/anthropic/v1/'].map((path) => `https://a.test${path}`),
+      ['/openai/v1', '/openai', '/anthropic', '/anthropic/v1/'].map((path) => `https://a.test${path}`),
       '/openai/v1/models',
       {
         chat_completions: '/openai/v1/chat/completions',
@@ -302,12 +358,11 @@ describe('presets of providers', () => {
       { chat_completions: '/to/aws/openai/v1/chat/completions', messages: '/to/aws/anthropic/v1/messages' },
     ],
     [
-      'bedrock-mantle',
-      ['https://a.test', 'https://a.test/v1'],
-      '/v1/models',
-      { chat_completions: '/v1/chat/completions', responses: '/v1/responses', messages: '/anthropic/v1/messages' },
+      'openrouter',
+      ['https://a.test/api', 'https://a.test/api/v1', 'https://a.test/api/v1/'],
+      '/api/v1/key',
+      { chat_completions: '/api/v1/chat/completions', messages: '/api/v1/messages' },
     ],
-    ['perplexity', ['https://a.test', 'https://a.test/v1'], '/v1/models', { messages: '/router/v1/messages' }],
     ['perplexity', ['https://a.test/router/v1'], '/router/v1/models', { messages: '/router/v1/messages' }],
     [
       'gemini',
@@ -319,12 +374,9 @@ describe('presets of providers', () => {
   for (const [preset, baseUrls, verify, paths] of PASTED)
     for (const base_url of baseUrls)
       test(`${preset} at ${base_url}: no prefix is doubled`, () => {
-        const found = read({ preset, base_url, ...(WITH[preset] === undefined ? {} : { with: WITH[preset] }) });
-        const address = new ProviderAddress({ ...found, requests: readRequestSettings(found.requests ?? {}) });
-        const ofRequest = { query: '', providerModel: 'm-1', streamed: false };
-        for (const [api, path] of Object.entries(paths))
-          assert.equal(address.pathOf({ ...ofRequest, api: api as ApiName, path: PATHS[api] ?? '' }), path);
-        assert.equal(address.pathOf({ ...ofRequest, api: 'verify', path: '/v1/models' }), verify);
+        const address = addressOf(preset, base_url);
+        for (const [api, path] of Object.entries(paths)) assert.equal(pathOf(address, api as ApiName), path);
+        assert.equal(pathOf(address, 'verify'), verify);
       });
 
   const WRONG: readonly (readonly [

@@ -162,8 +162,9 @@ export const PRESETS = {
   openrouter: {
     serves: ['chat_completions', 'responses', 'messages', 'systemone'],
     keyVariable: 'OPENROUTER_API_KEY',
-    // OpenRouter's list of models is public, so it proves no key.
-    provider: { base_url: 'https://openrouter.ai/api/v1', verify: { path: '/key' } },
+    // OpenRouter's list of models is public, so it proves no key. With its /v1 the path is right also where a base_url
+    // has none, as in OpenRouter's instructions for Claude Code.
+    provider: { base_url: 'https://openrouter.ai/api/v1', verify: { path: '/v1/key' } },
   },
   mistral: {
     serves: ['chat_completions', 'embeddings'],

@@ -124,6 +124,13 @@ const CASES: readonly Case[] = [
     },
   },
   {
+    what: "instead_of_model for one API of a preset: Perplexity's own presets, at the usual path",
+    settings: { preset: 'perplexity', apis: { responses: { instead_of_model: { preset: '{model}' } } } },
+    path: '/v1/responses',
+    body: SENT,
+    expected: { path: '/v1/responses', body: SENT.replace('"model": "m"', `"preset":"${PROVIDER_MODEL}"`) },
+  },
+  {
     what: 'path_stream: where a stream is asked for',
     settings: { apis: RAW_PREDICT },
     path: MESSAGES,

@@ -146,6 +146,17 @@ describe('tollgate doctor', () => {
     assert.equal((await examine(context, file(upstream.url))).code, 0);
   });
 
+  test('a preset of Perplexity’s is no model that a list could have', async (context) => {
+    script = listing(['openai/gpt-5.5']);
+    const apis = ', apis: { responses: { instead_of_model: { preset: "{model}" } } }';
+    const { printed, code } = await examine(context, file(upstream.url, { more: apis }));
+    assert.equal(code, 0, printed);
+    assert.match(
+      printed,
+      /^note {3}provider "one" is told "preset" instead of a model, so its models cannot be checked/m,
+    );
+  });
+
   test('a token: obtained for the moment, and what is wrong with its account is said', async (context) => {
     const google = await startVertexDouble();
     context.after(() => google.upstream.close());

@@ -116,6 +116,51 @@ const PROVIDERS: Readonly<Record<string, readonly [params: readonly string[], pr
     { id: 'azure-acme', preset: 'azure', with: { resource: 'acme' }, api_key: '${K}' },
     'd',
   ],
+  'Azure at the address of its newer API': [
+    [
+      'model: azure/d',
+      'api_base: https://acme.openai.azure.com/openai/v1/',
+      'api_version: v1',
+      'api_key: os.environ/K',
+    ],
+    { id: 'azure-acme', preset: 'azure', with: { resource: 'acme' }, api_key: '${K}' },
+    'd',
+  ],
+  'Azure at the address of its newer API, by way of something': [
+    ['model: azure/d', 'api_base: https://azure.acme.test/eu/openai/v1', 'api_version: v1', 'api_key: os.environ/K'],
+    {
+      id: 'azure',
+      base_url: 'https://azure.acme.test/eu/openai/v1',
+      auth: { header: 'api-key' },
+      api_key: '${K}',
+    },
+    'd',
+  ],
+  'Gemini at an address in the environment': [
+    ['model: gemini/gemini-x', 'api_base: os.environ/BASE', 'api_key: os.environ/K'],
+    { id: 'gemini', preset: 'gemini', base_url: '${BASE}/openai', api_key: '${K}' },
+    'gemini-x',
+  ],
+  'Gemini by way of something': [
+    ['model: gemini/gemini-x', 'api_base: https://google.acme.test/v1beta/', 'api_key: os.environ/K'],
+    { id: 'gemini', preset: 'gemini', base_url: 'https://google.acme.test/v1beta/openai', api_key: '${K}' },
+    'gemini-x',
+  ],
+  "Perplexity's agents at an address that ends in a version": [
+    ['model: perplexity/openai/gpt-5.5', 'api_base: https://api.perplexity.ai/v1', 'api_key: os.environ/K'],
+    { id: 'perplexity', preset: 'perplexity', base_url: 'https://api.perplexity.ai/v1', api_key: '${K}' },
+    'openai/gpt-5.5',
+  ],
+  "a preset of Perplexity's": [
+    ['model: perplexity/preset/pro-search', 'api_key: os.environ/K'],
+    {
+      id: 'perplexity-presets',
+      preset: 'perplexity',
+      apis: { responses: { instead_of_model: { preset: '{model}' } } },
+      api_key: '${K}',
+    },
+    'pro-search',
+  ],
   'Azure at an address in the environment': [
     ['model: azure/d', 'api_base: os.environ/AZURE_API_BASE', 'api_version: os.environ/V', 'api_key: os.environ/K'],
     {
@@ -365,6 +410,14 @@ describe('an odd entry is listed, and the others are imported', () => {
     assert.match(printed, /model_list\[0\] old: Perplexity announced the end of its chat completions/);
     assert.match(printed, /model_list\[1\] agent: is served on \/v1\/responses and \/v1\/messages alone/);
     assert.doesNotMatch(printed, /\[1\] agent: Perplexity announced|\[0\] old: is served on/);
+  });
+
+  test('a preset of Perplexity’s is asked by Responses alone, and may cost otherwise tomorrow', async (context) => {
+    const { models, printed } = await importText(context, entry('search', ['model: perplexity/preset/pro-search']));
+    assert.deepEqual(servedBy(models[0])[0]?.apis, ['responses']);
+    assert.match(printed, /\[0\] search: "preset\/pro-search" is a preset of Perplexity's: .* so look at its price/);
+    assert.match(printed, /\[0\] search: is served on \/v1\/responses alone/);
+    assert.doesNotMatch(printed, /Perplexity announced/);
   });
 
   test('headers that a provider cannot have are listed, and credentials in headers are not copied', async (context) => {

@@ -81,7 +81,7 @@ async function examineProvider({ provider, callable, own, through, config }: Pro
   const list = await listModels(callable, through);
   const skewMs = list.clockMs === null ? null : list.clockMs - (sentMs + systemClock.nowMs()) / 2;
   const key = result === 'good' ? ok(`${name} ${reason}`) : note(`${name} ${reason}`);
-  return { findings: [key, ...examineModels(provider, list, own)], skewMs };
+  return { findings: [key, ...examineModels(provider, nameListOf(callable, list), own)], skewMs };
 }
 
 function adviceOf({ result, status }: Verification, route: string, { entry }: FileProvider): string {
@@ -117,6 +117,15 @@ function routeOf({ baseUrl, requests }: Provider, { proxies }: Config): string {
   if (proxy === null) return '';
   const { protocol, host } = new URL(proxy);
   return `, through the proxy ${protocol}//${host}`;
+}
+
+/** Names that a request says in another member than `model`, such as Perplexity's presets, are in no list of models. */
+function nameListOf({ requests }: Provider, list: ModelList): ModelList {
+  const members = Object.values(requests?.apis ?? {}).flatMap(({ insteadOfModel = {} }) =>
+    Object.entries(insteadOfModel),
+  );
+  const other = members.find(([name, value]) => name !== 'model' && value.includes('{model}'));
+  return other === undefined ? list : { ...list, models: null, reason: `is told "${other[0]}" instead of a model` };
 }
 
 /** Azure lists the models of a resource, but not its deployments. */

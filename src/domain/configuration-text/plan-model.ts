@@ -22,6 +22,8 @@ export interface ModelParams {
   readonly displayName?: string | null;
   readonly provider: PlannedProvider;
   readonly providerModel: string;
+  /** Absent: those that its provider has for such a model. */
+  readonly apis?: readonly ApiName[] | undefined;
   /** null: the list does not have it. */
   readonly listed: ListedModel | null;
   readonly limits: ModelLimits;
@@ -60,7 +62,8 @@ export function planModel(params: ModelParams): PlannedModel {
   const isFree = isKeyless(provider.preset);
   const written = listed === null ? null : writeListedPrices(listed, nowMs);
   const kind = kindOf(providerModel, serves, written?.kind ?? null);
-  const apis = apisOf(provider.preset, providerModel, serves).filter((api) => APIS[api].kind === kind);
+  const usualApis = params.apis ?? apisOf(provider.preset, providerModel, serves);
+  const apis = usualApis.filter((api) => APIS[api].kind === kind);
   const ofTokens = written?.prices ?? (isFree ? FREE : []);
   const prices = kind === 'text' ? ofTokens : ofTokens.map(withoutOutput);
   const deployment: DeploymentText = {

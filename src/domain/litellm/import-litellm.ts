@@ -156,6 +156,7 @@ class Import {
       id,
       provider: { id: provider.id, preset: found.preset },
       providerModel: found.providerModel,
+      apis: found.apis,
       listed,
       limits: limitsOf(params, info),
       source: this.params.source,

@@ -2,6 +2,7 @@
 
 import { expandPreset } from '../configuration/expand-preset.ts';
 import { PRESETS, type Preset, type PresetName } from '../configuration/presets.ts';
+import type { ApiName } from '../models/apis.ts';
 import { type KeyVariables, variablePart } from './key-variables.ts';
 import { awsAccount, entraAccount, googleAccount } from './litellm-accounts.ts';
 import { type Field, isReference, textOf, withReference } from './litellm-file.ts';
@@ -16,6 +17,8 @@ export interface ImportedProvider {
   /** The provider's fields in the terms of our file, without `id`. */
   readonly fields: Readonly<Record<string, unknown>>;
   readonly providerModel: string;
+  /** The APIs that serve it, if not those of its preset. */
+  readonly apis?: readonly ApiName[];
   /** The names of the parameters that were taken over. */
   readonly taken: readonly string[];
   /** What the user has to know. */
@@ -81,7 +84,8 @@ export function findProvider(params: Field, keys: KeyVariables): FoundProvider {
     return {
       why: prefix === '' ? 'its model has no provider in front' : `"${prefix}" is no known provider: give its api_base`,
     };
-  return ofPreset({ params, keys }, { name: preset, model, base });
+  const found = ofPreset({ params, keys }, { name: preset, model, base });
+  return preset === 'perplexity' && model.startsWith(AGENT_PRESET) ? agentPreset(found, model) : found;
 }
 
 function whyNot(prefix: string): string {
@@ -108,12 +112,34 @@ function ofPreset(
     baseUrl: base === null ? null : withReference(base),
     fields: {
       preset: name,
-      ...(base === null ? {} : { base_url: withReference(trimmed(base)) }),
+      ...(base === null ? {} : { base_url: name === 'gemini' ? geminiAddress(base) : withReference(trimmed(base)) }),
       ...key.fields,
     },
     providerModel: model,
     taken: ['model', 'custom_llm_provider', 'api_base', 'base_url', 'api_key', 'api_version'],
     notes: [...key.notes, ...variantNotes(name, model)],
+  };
+}
+
+/** LiteLLM calls Gemini's own API, in some versions at the address of a model; ours is behind the same and /openai. */
+function geminiAddress(base: string): string {
+  return `${withReference(trimmed(base).replace(/\/models\/[^/]+$/, ''))}/openai`;
+}
+
+/** LiteLLM's name of a preset of Perplexity's, which a request names as `preset` instead of a model. */
+const AGENT_PRESET = 'preset/';
+
+function agentPreset(found: ImportedProvider, model: string): ImportedProvider {
+  return {
+    ...found,
+    name: 'perplexity-presets',
+    fields: { ...found.fields, apis: { responses: { instead_of_model: { preset: '{model}' } } } },
+    providerModel: model.slice(AGENT_PRESET.length),
+    apis: ['responses'],
+    notes: [
+      ...found.notes,
+      `"${model}" is a preset of Perplexity's: its models and tools may cost otherwise tomorrow, so look at its price`,
+    ],
   };
 }
 
@@ -146,12 +172,15 @@ function writtenOut(
   };
 }
 
-const AZURE_RESOURCE = /^https:\/\/([a-z0-9-]+)\.openai\.azure\.com\/?$/i;
+const AZURE_RESOURCE = /^https:\/\/([a-z0-9-]+)\.openai\.azure\.com$/i;
+/** How the addresses that Azure shows may end; both presets add what they need of it. */
+const AZURE_ENDING = /\/openai(?:\/v1)?$/;
 /** API versions with a date need the deployment in the path; others do not. */
 const DATED = /^\d{4}-\d{2}-\d{2}/;
 
-function azure(entry: Entry, model: string, base: string | null): FoundProvider {
-  if (base === null) return { why: 'its api_base is missing' };
+function azure(entry: Entry, model: string, written: string | null): FoundProvider {
+  if (written === null) return { why: 'its api_base is missing' };
+  const base = isReference(written) ? written : trimmed(written).replace(AZURE_ENDING, '');
   const version = textOf(entry.params, 'api_version');
   const isClassic = version === null ? isReference(base) : DATED.test(version) || isReference(version);
   const name = isClassic ? 'azure-classic' : 'azure';
@@ -180,7 +209,7 @@ function azure(entry: Entry, model: string, base: string | null): FoundProvider 
     preset: null,
     baseUrl: withReference(base),
     fields: {
-      base_url: withReference(trimmed(base)) + path,
+      base_url: withReference(base) + path,
       // A token is sent as a bearer token, which is the default.
       ...(account === null ? { auth } : {}),
       ...fields,

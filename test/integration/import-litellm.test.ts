@@ -136,6 +136,27 @@ const PROVIDERS: Readonly<Record<string, readonly [params: readonly string[], pr
     },
     'd',
   ],
+  'Claude on Azure': [
+    [
+      'model: azure_ai/claude-x',
+      'api_base: https://Acme.services.ai.azure.com/anthropic/v1/messages',
+      'api_key: os.environ/K',
+    ],
+    { id: 'azure-anthropic', preset: 'azure-anthropic', with: { resource: 'acme' }, api_key: '${K}' },
+    'claude-x',
+  ],
+  'Claude on Azure by way of something': [
+    ['model: azure_ai/claude-x', 'api_base: https://azure.acme.test/', 'api_key: os.environ/K'],
+    {
+      id: 'azure-anthropic',
+      base_url: 'https://azure.acme.test',
+      auth: 'x-api-key',
+      apis: { messages: { path: '/anthropic/v1/{path}' } },
+      verify: { path: '/anthropic/v1/models' },
+      api_key: '${K}',
+    },
+    'claude-x',
+  ],
   'Gemini at an address in the environment': [
     ['model: gemini/gemini-x', 'api_base: os.environ/BASE', 'api_key: os.environ/K'],
     { id: 'gemini', preset: 'gemini', base_url: '${BASE}/openai', api_key: '${K}' },
@@ -410,6 +431,13 @@ describe('an odd entry is listed, and the others are imported', () => {
     assert.match(printed, /model_list\[0\] old: Perplexity announced the end of its chat completions/);
     assert.match(printed, /model_list\[1\] agent: is served on \/v1\/responses and \/v1\/messages alone/);
     assert.doesNotMatch(printed, /\[1\] agent: Perplexity announced|\[0\] old: is served on/);
+  });
+
+  test('Claude on Azure is asked by Messages alone, wherever it is', async (context) => {
+    for (const base of ['https://acme.services.ai.azure.com', 'https://azure.acme.test']) {
+      const { models } = await importText(context, entry('m', ['model: azure_ai/claude-x', `api_base: ${base}`]));
+      assert.deepEqual(servedBy(models[0])[0]?.apis, ['messages']);
+    }
   });
 
   test('a preset of Perplexity’s is asked by Responses alone, and may cost otherwise tomorrow', async (context) => {

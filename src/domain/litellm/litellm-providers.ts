@@ -71,10 +71,11 @@ export function findProvider(params: Field, keys: KeyVariables): FoundProvider {
   const model = hasPrefix ? whole.slice(slash + 1) : whole;
   if (whole.includes('*')) return { why: 'wildcards: each model has an entry of its own ("tollgate models add")' };
   if (model === '') return { why: 'it names no model' };
+  const base = textOf(params, 'api_base') ?? textOf(params, 'base_url');
+  if (prefix === 'azure_ai' && model.startsWith('claude-')) return azureClaude({ params, keys }, model, base);
   const elsewhere = ELSEWHERE.exec(prefix)?.[0];
   if (elsewhere !== undefined) return { why: whyNot(elsewhere) };
   const preset = Object.hasOwn(PREFIXES, prefix) ? (PREFIXES[prefix] ?? null) : null;
-  const base = textOf(params, 'api_base') ?? textOf(params, 'base_url');
   if (prefix === 'vertex_ai') return vertex({ params, keys }, model);
   if (preset === 'azure') return azure({ params, keys }, model, base);
   if (preset === 'bedrock') return bedrock({ params, keys }, model);
@@ -216,6 +217,39 @@ function azure(entry: Entry, model: string, written: string | null): FoundProvid
       ...(ownQuery === undefined ? {} : { query: ownQuery }),
       ...key.fields,
     },
+    notes: key.notes,
+  };
+}
+
+const CLAUDE_RESOURCE = /^https:\/\/([a-z0-9-]+)\.services\.ai\.azure\.com(?:\/anthropic(?:\/v1)?)?$/i;
+
+/** Claude on Azure, at an address with or without the steps that LiteLLM adds where they are missing. */
+function azureClaude(entry: Entry, model: string, written: string | null): FoundProvider {
+  if (written === null) return { why: 'its api_base is missing' };
+  const base = trimmed(written).replace(/\/messages$/, '');
+  const resource = CLAUDE_RESOURCE.exec(base)?.[1]?.toLowerCase();
+  const account = entraAccount(entry);
+  const key = account ?? keyOf(entry, 'AZURE_AI_API_KEY', 'needed');
+  const address =
+    resource === undefined
+      ? {
+          base_url: withReference(base),
+          // A token is sent as a bearer token, which is the default.
+          ...(account === null ? { auth: 'x-api-key' } : {}),
+          // Neither path is doubled behind a base_url that has its beginning.
+          apis: { messages: { path: '/anthropic/v1/{path}' } },
+          verify: { path: '/anthropic/v1/models' },
+        }
+      : { preset: 'azure-anthropic', with: { resource } };
+  return {
+    name: 'azure-anthropic',
+    preset: resource === undefined ? null : 'azure-anthropic',
+    pricedAs: 'azure-anthropic',
+    baseUrl: resource === undefined ? withReference(base) : null,
+    fields: { ...address, ...key.fields },
+    providerModel: model,
+    apis: ['messages'],
+    taken: ['model', 'custom_llm_provider', 'api_base', 'base_url', 'api_version', ...(account?.taken ?? ['api_key'])],
     notes: key.notes,
   };
 }

@@ -266,6 +266,11 @@ organizations: [{ slug: acme, billing: none, limits: [${limits}] }]
 
   const cases: [string, string, RegExp][] = [
     ['a misspelt top-level key', 'providers: []\nmodles: []\n', /^tollgate\.yaml:2: modles: unknown key$/],
+    [
+      'a file of LiteLLM’s',
+      'model_list: [{ model_name: m }]\n',
+      /^tollgate\.yaml:1: model_list: is of LiteLLM's configuration, which "tollgate import litellm" converts$/,
+    ],
     ['broken YAML', 'providers: []\nmodels: [\n', /^tollgate\.yaml:[23]: /],
     ['a key that stands twice', 'providers: []\nproviders: []\n', /^tollgate\.yaml:2: .*unique/],
     ['a list where a mapping belongs', '- providers\n', /^tollgate\.yaml:1: must be a mapping/],

@@ -28,7 +28,7 @@ export function parseConfigurationFile(
   if (containsPlaceholder(text))
     return { ok: false, errors: [`${fileName}: holds characters of the private use area (U+E000 to U+E002)`] };
   const { document, lines, mistakes } = openYaml(referencesToPlaceholders(text));
-  const complaints: YamlMistake[] = [...mistakes, ...readAliases(document).mistakes];
+  const complaints: YamlMistake[] = [...mistakes, ...readAliases(document).mistakes, ...mistakenFile(document)];
   if (complaints.length === 0) {
     const unset = interpolateValues(document, environment);
     for (const [node, problems] of unset)
@@ -38,6 +38,13 @@ export function parseConfigurationFile(
     if (!result.ok) complaints.push(...result.complaints);
   }
   return { ok: false, errors: print(complaints, lines, fileName) };
+}
+
+/** A file of LiteLLM's has one mistake, rather than one for each of its values. */
+function mistakenFile(document: Document): readonly YamlMistake[] {
+  if (!document.has('model_list')) return [];
+  const message = 'model_list: is of LiteLLM\'s configuration, which "tollgate import litellm" converts';
+  return [{ offset: offsetOf(document, ['model_list']), message }];
 }
 
 /**

@@ -60,7 +60,7 @@ describe('administrators in a browser', { skip: skipWithoutConsole }, () => {
   async function publishInVain(because: RegExp): Promise<void> {
     const { page } = watched;
     await page.getByRole('dialog').getByRole('button', { name: 'Publish' }).click();
-    await page.getByRole('alert').getByText(because).waitFor();
+    await page.getByRole('dialog').getByRole('alert').getByText(because).waitFor();
     await page.keyboard.press('Escape');
     await page.getByRole('dialog').waitFor({ state: 'detached' });
   }

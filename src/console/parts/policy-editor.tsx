@@ -60,41 +60,81 @@ export function PolicyEditor<Definition extends object, Policy extends Published
   load,
   isNew,
   permission,
+  publish,
   onPublished,
   ...props
 }: PolicyEditorProps<Definition, Policy>) {
-  if (load.refusal !== null) return <RefusalNotice refusal={load.refusal} permission={permission} />;
-  if (!isNew && load.data === null) return <Loading />;
-  const policy = load.data?.data ?? null;
-  // With the key the editor starts anew from each version that is published.
-  return (
-    <Editor
-      key={policy?.version ?? 0}
-      policy={policy}
-      onPublished={(name) => {
-        load.reload();
-        onPublished(name);
-      }}
-      {...props}
-    />
+  const policy = load.latest?.data ?? null;
+  const notice = load.refusal !== null && (
+    <RefusalNotice refusal={load.refusal} permission={permission} reload={load.reload} />
   );
+  if (!isNew && policy === null) return notice || <Loading />;
+  return (
+    <>
+      {notice}
+      <Editor
+        policy={policy}
+        publish={async (name, definition, base) => {
+          const answer = await publish(name, definition, base);
+          if (!answer.ok && answer.refusal.status === CONFLICT) load.reload();
+          return answer;
+        }}
+        onPublished={(name) => {
+          load.reload();
+          onPublished(name);
+        }}
+        {...props}
+      />
+    </>
+  );
+}
+
+const CONFLICT = 409;
+
+/** What was typed, and the published policy that it was typed over. */
+interface Typed<Policy> {
+  readonly text: string;
+  readonly over: Policy | null;
+  /** It was published as it stands, and is shown until the new version is loaded. */
+  readonly isPublished?: boolean;
+}
+
+/** The text in the editor. It follows the published policy until somebody types; then it stays. */
+function useTyped<Policy extends Published<object>>(policy: Policy | null, skeleton: object) {
+  const [kept, setKept] = useState<Typed<Policy> | null>(null);
+  const isOutdated = kept !== null && kept.over?.version !== policy?.version;
+  const typed = kept?.isPublished && isOutdated ? null : kept;
+  const base = typed === null ? policy : typed.over;
+  const begin = writeDefinition(base?.definition ?? skeleton);
+  const text = typed?.text ?? begin;
+  return {
+    text,
+    /** The version that the draft was made from; null for a new policy. */
+    base,
+    isChanged: typed !== null && !typed.isPublished,
+    isOutdated: typed !== null && isOutdated,
+    setText: (to: string) => setKept(to === begin ? null : { text: to, over: base }),
+    undo: () => setKept(null),
+    keepOverNewer: () => setKept({ text, over: policy }),
+    notePublished: () => setKept({ text, over: base, isPublished: true }),
+  };
 }
 
 function Editor<Definition extends object, Policy extends Published<Definition>>(
   props: EditorProps<Definition, Policy> & { readonly policy: Policy | null },
 ) {
   const { policy, skeleton, note, hintOf, effectOf, publish, onPublished, onClose, children } = props;
-  const begin = writeDefinition(policy?.definition ?? skeleton);
   const [name, setName] = useState(policy?.name ?? '');
-  const [text, setText] = useState(begin);
+  const typed = useTyped(policy, skeleton);
+  const { text, base, isChanged } = typed;
   const [isConfirming, setConfirming] = useState(false);
-  useDraft(text !== begin || name !== (policy?.name ?? ''));
+  useDraft(isChanged || name !== (policy?.name ?? ''));
   const read = readDefinition<Definition>(text);
   const draft = {
     policy,
     text,
     definition: read.ok ? read.definition : null,
-    setDefinition: (definition: Definition) => setText(writeDefinition(definition)),
+    setDefinition: (definition: Definition) => typed.setText(writeDefinition(definition)),
   };
   return (
     <>
@@ -107,6 +147,9 @@ function Editor<Definition extends object, Policy extends Published<Definition>>
           </button>
         }
       >
+        {typed.isOutdated && policy !== null && base !== null && (
+          <NewerVersion base={base} newer={policy} onKeep={typed.keepOverNewer} onTake={typed.undo} />
+        )}
         <form
           onSubmit={(event) => {
             event.preventDefault();
@@ -114,17 +157,22 @@ function Editor<Definition extends object, Policy extends Published<Definition>>
           }}
         >
           {policy === null && <TextField label="Name" value={name} onValue={setName} isRequired hint={NAME_HINT} />}
-          <DefinitionField label="Definition" text={text} onText={setText} problem={read.ok ? null : read.problem} />
+          <DefinitionField
+            label="Definition"
+            text={text}
+            onText={typed.setText}
+            problem={read.ok ? null : read.problem}
+          />
           <div class="tools">
             <button
               type="submit"
               class="main"
-              disabled={!read.ok || name.trim() === '' || (policy !== null && text === begin)}
+              disabled={!read.ok || name.trim() === '' || (policy !== null && !isChanged)}
             >
               Publish
             </button>
-            {text !== begin && (
-              <button type="button" onClick={() => setText(begin)}>
+            {isChanged && (
+              <button type="button" onClick={typed.undo}>
                 Undo the changes
               </button>
             )}
@@ -137,14 +185,43 @@ function Editor<Definition extends object, Policy extends Published<Definition>>
         <Confirm
           title="Publish?"
           verb="Publish"
-          send={() => publish(name.trim(), read.definition, policy === null ? {} : { version: policy.version })}
-          onDone={() => onPublished(name.trim())}
+          send={() => publish(name.trim(), read.definition, base === null ? {} : { version: base.version })}
+          onDone={() => {
+            typed.notePublished();
+            onPublished(name.trim());
+          }}
           onClose={() => setConfirming(false)}
         >
           {effectOf(draft, read.definition)}
-          {policy !== null && <Changes before={policy.definition} after={read.definition} />}
+          {base !== null && <Changes before={base.definition} after={read.definition} />}
         </Confirm>
       )}
     </>
+  );
+}
+
+interface NewerVersionProps {
+  readonly base: Published<object>;
+  readonly newer: Published<object>;
+  readonly onKeep: () => void;
+  readonly onTake: () => void;
+}
+
+/** Said above a draft whose policy somebody else has changed. The draft stays until the person decides. */
+function NewerVersion({ base, newer, onKeep, onTake }: NewerVersionProps) {
+  return (
+    <div class="notice" role="alert">
+      <strong>Changed by somebody else</strong>
+      <p>
+        Version {newer.version} has been published since this draft was begun from version {base.version}. It changed:
+      </p>
+      <Changes before={base.definition} after={newer.definition} />
+      <button type="button" onClick={onKeep}>
+        Keep the draft, to publish it over version {newer.version}
+      </button>{' '}
+      <button type="button" onClick={onTake}>
+        Take version {newer.version}, without the draft
+      </button>
+    </div>
   );
 }

@@ -8,6 +8,8 @@ import { signInCount } from './session.ts';
 export interface Load<T> {
   /** The latest answer. It is shown dimmed while the next one is loading. */
   readonly data: T | null;
+  /** As `data`, and it stays where a later load is refused, for what would take typed text with it. */
+  readonly latest: T | null;
   readonly refusal: Refusal | null;
   readonly isLoading: boolean;
   readonly reload: () => void;
@@ -18,7 +20,12 @@ export interface Load<T> {
  * still under way is aborted. With the key null nothing is loaded.
  */
 export function useLoad<T>(key: string | null, read: (signal: AbortSignal) => Promise<Answer<T>>): Load<T> {
-  const [state, setState] = useState<Omit<Load<T>, 'reload'>>({ data: null, refusal: null, isLoading: key !== null });
+  const [state, setState] = useState<Omit<Load<T>, 'reload'>>({
+    data: null,
+    latest: null,
+    refusal: null,
+    isLoading: key !== null,
+  });
   const [round, setRound] = useState(0);
   const reader = useRef(read);
   reader.current = read;
@@ -28,8 +35,8 @@ export function useLoad<T>(key: string | null, read: (signal: AbortSignal) => Pr
     setState((before) => ({ ...before, isLoading: true }));
     void reader.current(controller.signal).then((answer) => {
       if (controller.signal.aborted) return;
-      if (answer.ok) setState({ data: answer.data, refusal: null, isLoading: false });
-      else setState((before) => refusedLoad(before.data, answer.refusal));
+      if (answer.ok) setState({ data: answer.data, latest: answer.data, refusal: null, isLoading: false });
+      else setState((before) => refusedLoad(before, answer.refusal));
     });
     return () => controller.abort();
   }, [key, round, signInCount.value]);
@@ -39,9 +46,9 @@ export function useLoad<T>(key: string | null, read: (signal: AbortSignal) => Pr
 const SIGNED_OUT = 401;
 
 /** After a 401 the data stays, and with it what was typed, so that the person can sign in again and go on. */
-function refusedLoad<T>(before: T | null, refusal: Refusal): Omit<Load<T>, 'reload'> {
-  const isKept = refusal.status === SIGNED_OUT && before !== null;
-  return { data: isKept ? before : null, refusal: isKept ? null : refusal, isLoading: false };
+function refusedLoad<T>({ data, latest }: Pick<Load<T>, 'data' | 'latest'>, refusal: Refusal): Omit<Load<T>, 'reload'> {
+  const isKept = refusal.status === SIGNED_OUT && data !== null;
+  return { data: isKept ? data : null, latest, refusal: isKept ? null : refusal, isLoading: false };
 }
 
 /** For data that is loaded every few seconds: it is not dimmed during each load. */

@@ -116,8 +116,8 @@ export function GuardrailPage({ owner, title, lead, commands, list }: GuardrailP
       {list(policies)}
       {opened === undefined ? (
         // Without a policy there is nothing to try out.
-        (policies.data?.data ?? []).length > 0 && (
-          <TryOut title="Try it" owner={owner} policies={policies.data?.data ?? []} />
+        (policies.latest?.data ?? []).length > 0 && (
+          <TryOut title="Try it" owner={owner} policies={policies.latest?.data ?? []} />
         )
       ) : (
         <GuardrailEditor

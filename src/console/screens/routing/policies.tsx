@@ -71,11 +71,11 @@ export function Policies() {
           isFor: ({ organizations }) => organizations === 0,
         }}
       />
-      {opened !== undefined && policies.data !== null && (
+      {opened !== undefined && policies.latest !== null && (
         <RoutingPolicyEditor
           key={opened}
           name={opened === NEW_POLICY ? null : opened}
-          template={policies.data.data[0]?.definition ?? null}
+          template={policies.latest.data[0]?.definition ?? null}
           onPublished={(name) => {
             policies.reload();
             setParams({ policy: name });

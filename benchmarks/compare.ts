@@ -7,9 +7,10 @@ import { parseArgs } from 'node:util';
 import { startNodeServer } from './harness/child-server.ts';
 import { LOAD_CORE } from './harness/cores.ts';
 import { LoadClient } from './harness/load-client.ts';
+import { median } from './harness/median.ts';
 import { type Product, startProduct } from './harness/product.ts';
 import type { StubReply } from './harness/proxies.ts';
-import { median, type Sample, sample, targetOf } from './measures/measure.ts';
+import { type Sample, sample, targetOf } from './measures/measure.ts';
 
 interface Load {
   readonly reply: StubReply;

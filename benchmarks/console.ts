@@ -14,6 +14,7 @@ import { findFreePort } from '../test/support/free-port.ts';
 import { waitFor } from '../test/support/waiting.ts';
 import { endWithThis } from './harness/child-server.ts';
 import { cpuNsOf, descendantsOf } from './harness/cpu-time.ts';
+import { median } from './harness/median.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const ROUNDS = 5;
@@ -134,9 +135,8 @@ async function repeat(measure: () => Promise<number>): Promise<number[]> {
 }
 
 function summary(found: readonly number[], worst: 'least' | 'most' = 'most'): string {
-  const sorted = found.toSorted((one, other) => one - other);
-  const middle = sorted[sorted.length >> 1] ?? 0;
-  return `${middle.toFixed(0)} (${worst} ${(worst === 'most' ? sorted.at(-1) : sorted[0])?.toFixed(0)})`;
+  const outlier = worst === 'most' ? Math.max(...found) : Math.min(...found);
+  return `${median(found).toFixed(0)} (${worst} ${outlier.toFixed(0)})`;
 }
 
 async function firstPaintMs(page: Page): Promise<number> {

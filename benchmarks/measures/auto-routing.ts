@@ -2,9 +2,10 @@
 // large conversations delays others. R1 sends the same bytes three ways: naming the model, routed in a known turn, and
 // routed in a new conversation each time. R2 sends small requests beside conversations of a megabyte.
 
+import { median } from '../harness/median.ts';
 import { AUTO_MODEL, type Product, ROUTED_REPLY } from '../harness/product.ts';
 import type { FixedRateJob, Target } from '../load/job.ts';
-import { type Measure, median, type Row, type Run, sample, targetOf } from './measure.ts';
+import { type Measure, type Row, type Run, sample, targetOf } from './measure.ts';
 
 /** Rates so low that nothing queues: only the path of one request is measured. */
 const RATES: Readonly<Record<string, number>> = { '1k': 200, '256k': 50 };

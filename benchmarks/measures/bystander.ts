@@ -9,10 +9,11 @@ import { once } from 'node:events';
 import { Agent, type IncomingMessage, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { median } from '../harness/median.ts';
 import { ADMIN_TOKEN, type Product, startProduct } from '../harness/product.ts';
 import { CLIENT_HEADERS } from '../harness/proxies.ts';
 import type { FixedRateJob } from '../load/job.ts';
-import { type Measure, median, type Row, type Run, sample, targetOf } from './measure.ts';
+import { type Measure, type Row, type Run, sample, targetOf } from './measure.ts';
 
 const REQUESTS_PER_SECOND = 500;
 /** How many windows an attack lasts. */

@@ -3,12 +3,12 @@
 // A row says when a core was not full: a proxy that idles between requests pays up to three times as much for waking
 // up.
 
+import { median } from '../harness/median.ts';
 import { isPortkey } from '../harness/portkey.ts';
 import type { StubReply } from '../harness/proxies.ts';
 import {
   interleave,
   type Measure,
-  median,
   medians,
   type Row,
   type Run,

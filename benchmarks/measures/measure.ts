@@ -2,6 +2,7 @@
 
 import { cpuNsOf, memoryOf, schedulerWaitNs } from '../harness/cpu-time.ts';
 import type { LoadClient } from '../harness/load-client.ts';
+import { median } from '../harness/median.ts';
 import type { Product } from '../harness/product.ts';
 import type { Proxy, StubReply } from '../harness/proxies.ts';
 import type { ClosedLoopJob, FixedRateJob, JobResult, Target } from '../load/job.ts';
@@ -116,14 +117,6 @@ export function reportErrors(proxy: Proxy, result: JobResult): void {
 export function targetOf(proxy: Proxy, reply: StubReply, body: string, replyBytes: number | null): Target {
   const { path, headers, model } = proxy.address(reply);
   return { port: proxy.port, path, headers, body, model, replyBytes: proxy.exactBytes ? replyBytes : null };
-}
-
-export function median(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  const middle = Math.floor(sorted.length / 2);
-  return sorted.length % 2 === 1
-    ? (sorted[middle] ?? Number.NaN)
-    : ((sorted[middle - 1] ?? Number.NaN) + (sorted[middle] ?? Number.NaN)) / 2;
 }
 
 /** The median of one figure over each proxy's samples. */

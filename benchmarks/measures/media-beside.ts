@@ -8,10 +8,11 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { LOAD_CORE, onCore } from '../harness/cores.ts';
+import { median } from '../harness/median.ts';
 import { OWN_CLIENT, type Product, startProduct } from '../harness/product.ts';
 import type { ClosedLoopJob, FixedRateJob } from '../load/job.ts';
 import { comparePair } from './compare-pair.ts';
-import { type Measure, median, type Row, type Run, type Sample, sample, targetOf } from './measure.ts';
+import { type Measure, type Row, type Run, type Sample, sample, targetOf } from './measure.ts';
 
 const UPLOADS = 200;
 const FILE_BYTES = 1_000_000;

@@ -2,8 +2,9 @@
 // take.
 
 import { setTimeout as sleep } from 'node:timers/promises';
+import { median } from '../harness/median.ts';
 import type { Proxy } from '../harness/proxies.ts';
-import { type Measure, median, type Row, type Run, residentBytes, sample, subjectOf, targetOf } from './measure.ts';
+import { type Measure, type Row, type Run, residentBytes, sample, subjectOf, targetOf } from './measure.ts';
 
 const STREAMS = 5000;
 const CONNECTIONS = 64;

@@ -8,9 +8,10 @@ import { buffer } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { endWithThis } from '../harness/child-server.ts';
 import { PROXY_CORE, pinToCore, unpin } from '../harness/cores.ts';
+import { median } from '../harness/median.ts';
 import { ADMIN_TOKEN, type Product, startProduct } from '../harness/product.ts';
 import type { FixedRateJob } from '../load/job.ts';
-import { type Measure, median, type Row, type Run, sample, targetOf } from './measure.ts';
+import { type Measure, type Row, type Run, sample, targetOf } from './measure.ts';
 
 const FACTS = 3_000_000;
 const REQUESTS_PER_SECOND = 500;

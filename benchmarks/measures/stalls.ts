@@ -2,10 +2,11 @@
 // millisecond; the figure is their longest wait, median over the rounds. A round visits every kind of body before the
 // next begins.
 
+import { median } from '../harness/median.ts';
 import type { Proxy } from '../harness/proxies.ts';
 import type { ClosedLoopJob } from '../load/job.ts';
 import { MEGABYTE_BODIES } from '../load/request-bodies.ts';
-import { type Measure, median, type Row, type Run, sample, subjectOf, targetOf } from './measure.ts';
+import { type Measure, type Row, type Run, sample, subjectOf, targetOf } from './measure.ts';
 
 /** The rate of the small requests, so high that one is always about to be delayed. */
 const BYSTANDERS_PER_SECOND = 1000;

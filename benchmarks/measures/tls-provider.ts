@@ -8,12 +8,12 @@ import { request } from 'node:https';
 import { fileURLToPath } from 'node:url';
 import { startNodeServer } from '../harness/child-server.ts';
 import { LOAD_CORE } from '../harness/cores.ts';
+import { median } from '../harness/median.ts';
 import { startProduct } from '../harness/product.ts';
 import { type Proxy, type StubReply, startNginx } from '../harness/proxies.ts';
 import type { ClosedLoopJob } from '../load/job.ts';
 import {
   type Measure,
-  median,
   medians,
   type Row,
   type Run,

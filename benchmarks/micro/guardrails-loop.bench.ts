@@ -15,6 +15,7 @@ import { WorkerPool } from '../../src/platform/worker-pool.ts';
 import { policyOf, ruleOf } from '../../test/support/guardrail-policies.ts';
 import { HOSTILE_TEXTS, hostileText } from '../../test/support/hostile-texts.ts';
 import { silentLog } from '../../test/support/silent-log.ts';
+import { median } from '../harness/median.ts';
 
 const NO_CLOAKING = { scopes: null, values: null };
 const MEGABYTE = 1_048_576;
@@ -50,8 +51,6 @@ const workers = new WorkerPool({
   metrics: new MetricsRegistry(),
 });
 
-const medianOf = (taken: readonly number[]): number => taken.toSorted((one, other) => one - other)[ROUNDS >> 1] ?? 0;
-
 /**
  * Prints one row. The call is timed until it returns: that part is synchronous, whether or not a promise has to be
  * awaited.
@@ -70,7 +69,7 @@ async function print(name: string, policy: CompiledPolicy, text: Buffer): Promis
     end = screening instanceof Promise ? 'worker' : 'loop';
     if (report.not_scanned !== undefined) end += `, ${report.not_scanned.join()}`;
   }
-  const [atOnce, late, all] = [atOnceMs, lateMs, wholeMs].map((taken) => medianOf(taken).toFixed(2).padStart(7));
+  const [atOnce, late, all] = [atOnceMs, lateMs, wholeMs].map((taken) => median(taken).toFixed(2).padStart(7));
   console.log(`${name.padEnd(56)} ${atOnce} ms at once, then ${late} ms late, ${all} ms in all; ${end}`);
 }
 

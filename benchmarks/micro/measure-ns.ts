@@ -1,6 +1,7 @@
 // Measures a small piece of work: prints nanoseconds a call, the median and the minimum of several rounds.
 
 import { systemClock } from '../../src/platform/clock.ts';
+import { median } from '../harness/median.ts';
 
 const ROUNDS = 15;
 const ROUND_MS = 40;
@@ -16,12 +17,9 @@ let kept = 0;
 export function measureNs(name: string, work: (call: number) => unknown): void {
   let calls = 1;
   while (timeOf(work, calls) < ROUND_MS) calls *= 2;
-  const rounds = Array.from({ length: ROUNDS }, () => (timeOf(work, calls) * 1e6) / calls).sort(
-    (one, other) => one - other,
-  );
-  const [least = 0] = rounds;
-  const median = rounds[ROUNDS >> 1] ?? 0;
-  console.log(`${name.padEnd(66)} ${median.toFixed(0).padStart(9)} ns   (least ${least.toFixed(0)})`);
+  const rounds = Array.from({ length: ROUNDS }, () => (timeOf(work, calls) * 1e6) / calls);
+  const least = Math.min(...rounds);
+  console.log(`${name.padEnd(66)} ${median(rounds).toFixed(0).padStart(9)} ns   (least ${least.toFixed(0)})`);
 }
 
 function timeOf(work: (call: number) => unknown, calls: number): number {

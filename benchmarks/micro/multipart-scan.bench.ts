@@ -4,6 +4,7 @@
 import { randomFillSync } from 'node:crypto';
 import { type FormFault, type ScannedForm, scanMultipart } from '../../src/generation/request/multipart-scan.ts';
 import { systemClock } from '../../src/platform/clock.ts';
+import { median } from '../harness/median.ts';
 
 const ROUNDS = 41;
 const MB = 1 << 20;
@@ -72,11 +73,11 @@ for (const { name, body, boundary } of samples) {
     const startMs = systemClock.monotonicMs();
     found = scanMultipart(body, `multipart/form-data; boundary=${boundary}`);
     return systemClock.monotonicMs() - startMs;
-  }).sort((one, other) => one - other);
+  });
   const verdict =
     found !== null && 'fault' in found ? (found as FormFault).fault : `${(found as ScannedForm | null)?.parts} parts`;
   console.log(
-    `${name.padEnd(52)} ${(roundsMs[ROUNDS >> 1] as number).toFixed(3).padStart(8)} ms   ` +
-      `(most ${(roundsMs.at(-1) as number).toFixed(3)})   ${verdict}`,
+    `${name.padEnd(52)} ${median(roundsMs).toFixed(3).padStart(8)} ms   ` +
+      `(most ${Math.max(...roundsMs).toFixed(3)})   ${verdict}`,
   );
 }

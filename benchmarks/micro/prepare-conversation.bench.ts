@@ -7,6 +7,7 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { createLog } from '../../src/platform/log.ts';
 import { MetricsRegistry } from '../../src/platform/metrics.ts';
 import { WorkerPool } from '../../src/platform/worker-pool.ts';
+import { median } from '../harness/median.ts';
 
 const ROUNDS = 9;
 const ROUND_BYTES = 8 * 1024 * 1024;
@@ -87,9 +88,6 @@ async function inPool(body: Buffer): Promise<PreparedConversation> {
   if (!result.ok) throw new Error(result.reason);
   return result.value;
 }
-
-const median = (values: readonly number[]): number =>
-  values.toSorted((one, other) => one - other)[values.length >> 1] as number;
 
 /**
  * Returns the wall time of the work itself, the CPU of the process (all threads) per call, and the CPU of this thread

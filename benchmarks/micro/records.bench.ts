@@ -5,6 +5,7 @@ import { systemClock } from '../../src/platform/clock.ts';
 import type { ExecutionEnd, ExecutionStart } from '../../src/records/execution-record.ts';
 import { FRAME_HEADROOM_BYTES, RecordBatch } from '../../src/records/record-batch.ts';
 import { decodeFrame } from '../../src/records/record-codec.ts';
+import { median } from '../harness/median.ts';
 
 const ROUNDS = 25;
 const BATCHES = 1_000;
@@ -88,8 +89,8 @@ function medianNs(work: () => number): string {
     const beganMs = systemClock.monotonicMs();
     const count = work();
     return ((systemClock.monotonicMs() - beganMs) * 1e6) / count;
-  }).toSorted((one, other) => one - other);
-  return `${rounds[ROUNDS >> 1]?.toFixed(0)} ns (least ${rounds[0]?.toFixed(0)})`;
+  });
+  return `${median(rounds).toFixed(0)} ns (least ${Math.min(...rounds).toFixed(0)})`;
 }
 
 const writing = medianNs(() => {

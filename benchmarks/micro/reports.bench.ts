@@ -29,6 +29,7 @@ import { usageSeries } from '../../src/storage/clickhouse/reports/usage-series.t
 import { daysOf, SealedDays } from '../../src/storage/clickhouse/sealed-days.ts';
 import { generateFacts } from '../../test/support/fact-generator.ts';
 import { FACTS_WINDOW, fillFacts, fillPresentDay } from '../harness/fill-facts.ts';
+import { median } from '../harness/median.ts';
 
 const FACTS = Number(process.argv[2] ?? 10) * 1_000_000;
 /** The months that are over. The last month of the facts is the present one, in which facts still arrive. */
@@ -126,10 +127,9 @@ async function timesWhile(work: () => Promise<unknown>, goesOn: () => boolean): 
     await work();
     takenMs.push(performance.now() - startMs);
   }
-  const ordered = takenMs.toSorted((one, other) => one - other);
-  const shown = (ms: number | undefined): string => (ms === undefined ? '-' : ms.toFixed(0));
-  const median = ordered[Math.floor(ordered.length / 2)];
-  return `${takenMs.length} times, median ${shown(median)} ms, longest ${shown(ordered.at(-1))} ms`;
+  if (takenMs.length === 0) return 'not once';
+  const longestMs = Math.max(...takenMs);
+  return `${takenMs.length} times, median ${median(takenMs).toFixed(0)} ms, longest ${longestMs.toFixed(0)} ms`;
 }
 
 /** Runs reports one after the other while the other work runs once. */

@@ -7,6 +7,7 @@ import { type OutgoingBody, requestHead, type UpstreamRequest } from '../../src/
 import { UpstreamOrigin } from '../../src/upstream/origin.ts';
 import type { ReplyHandler } from '../../src/upstream/reply-handler.ts';
 import { startNodeServer } from '../harness/child-server.ts';
+import { median } from '../harness/median.ts';
 import { measureNs } from './measure-ns.ts';
 
 const CALLS = 8_000;
@@ -168,10 +169,9 @@ for (const bodyBytes of [1_000, 16_000, 256_000]) {
     rounds['three pieces']?.push(await cpuOfCalls(origin, bodyBytes, 10));
   }
   for (const [name, figures] of Object.entries(rounds)) {
-    const sorted = figures.slice(1).sort((one, other) => one - other);
     console.log(
       `a call with ${bodyBytes / 1_000} KB, the body in ${name}`.padEnd(66) +
-        ` ${(sorted[sorted.length >> 1] as number).toFixed(1).padStart(8)} µs`,
+        ` ${median(figures.slice(1)).toFixed(1).padStart(8)} µs`,
     );
   }
 }

@@ -12,6 +12,7 @@ import { UwsResponse } from '../../src/http/fronts/uws-response.ts';
 import type { RecordBatch } from '../../src/records/record-batch.ts';
 import { FreeBatches } from '../../src/storage/spool/free-batches.ts';
 import { writeHeaders } from '../../src/storage/spool/spool-format.ts';
+import { median } from '../harness/median.ts';
 import { requestBody } from '../load/request-bodies.ts';
 import { chatCompletionBody } from '../stub/reply-bodies.ts';
 
@@ -166,11 +167,10 @@ for (let round = 0; round < ROUNDS; round++) {
   // The growth counts only if the collector has not run in between.
   if (grown > 0) bytes.push(grown / requests);
 }
-const sorted = (figures: readonly number[]): number[] => figures.toSorted((one, other) => one - other);
 const at = (figures: readonly number[], part: number): string =>
   (figures[Math.floor(part * (figures.length - 1))] ?? Number.NaN).toFixed(2);
-const times = sorted(microseconds);
+const times = microseconds.toSorted((one, other) => one - other);
 console.log(`${requestsPerTick} requests in a tick`);
 console.log(`a request   ${at(times, 0.5)} µs (least ${at(times, 0)}, a tenth below ${at(times, 0.1)})`);
-console.log(`garbage     ${Math.round(sorted(bytes)[bytes.length >> 1] ?? Number.NaN)} bytes`);
+console.log(`garbage     ${Math.round(median(bytes))} bytes`);
 process.exit();

@@ -69,9 +69,11 @@ export async function screenedReply(
     exchange: { renderRefusal: ({ kind }: { kind: string }) => ({ body: kind }) } as unknown as Exchange,
     workers: LATE_WORKERS,
     clock: { nowMs: () => 0, monotonicMs: () => (nowMs += stepMs) },
-    abortCall: () => {},
-    refuseInstead: () => {},
-    onOwnFault: (fault) => assert.fail(String(fault)),
+    relay: {
+      abortCall: () => {},
+      refuseInstead: () => {},
+      onOwnFault: (fault) => assert.fail(String(fault)),
+    },
   });
   screen.onReplyStart(200, head);
   for (const read of reads) screen.onReplyData(read);

@@ -22,7 +22,8 @@ import { type ReplyHandler, ReplyStage } from '../../upstream/reply-handler.ts';
 import type { Deployment } from '../catalog/serving-catalog.ts';
 import { responses } from '../dialects/responses.ts';
 import type { ScreeningWorkers } from '../guardrails/screen-body.ts';
-import { ScreenReply } from '../guardrails/screen-reply.ts';
+import { screenReplyBefore } from '../guardrails/screen-reply.ts';
+import type { ScreenedRelay } from '../guardrails/screen-reply-parts.ts';
 import type { Screening } from '../guardrails/screening.ts';
 import { endsWithWholeEvent, type StreamEnd, type StreamProgress } from '../sse/stream-end.ts';
 import { CapturedReply } from './capture.ts';
@@ -129,7 +130,7 @@ function isWhole(progress: StreamProgress, newest: Buffer): boolean {
   return progress === 'ended' || (progress === 'ending' && endsWithWholeEvent(newest));
 }
 
-class PassThrough implements OpenRelay, ClientWatch, WriterOwner {
+class PassThrough implements OpenRelay, ClientWatch, WriterOwner, ScreenedRelay {
   openIndex = -1;
   private readonly exchange: Exchange;
   private readonly params: PassThroughParams;
@@ -169,7 +170,10 @@ class PassThrough implements OpenRelay, ClientWatch, WriterOwner {
     };
     try {
       const reply = new CapturedReply();
-      const chunks = new CopyChunks(this.screened(reply) ?? this.writer, reply, failures);
+      const { workers, clock } = context;
+      const parts = { reply, dialect: responses, exchange, workers, clock, relay: this };
+      const screened = screenReplyBefore(this.writer, this.params.screening, parts);
+      const chunks = new CopyChunks(screened ?? this.writer, reply, failures);
       this.call = context.providers.call(provider, request, chunks);
     } catch (fault) {
       this.onOwnFault(fault);
@@ -181,24 +185,6 @@ class PassThrough implements OpenRelay, ClientWatch, WriterOwner {
     const { ownDeployment: deployment } = this.params;
     if (deployment !== null && complaint !== 'scope')
       learnFromRefusedKey(status, complaint, { deployment }, this.context);
-  }
-
-  private screened(reply: CapturedReply): ReplyHandler | null {
-    const { exchange, context } = this;
-    const { screening } = this.params;
-    if (screening?.compiled == null || !screening.screensReply) return null;
-    return new ScreenReply(this.writer, {
-      screening,
-      compiled: screening.compiled,
-      reply,
-      dialect: responses,
-      exchange,
-      workers: context.workers,
-      clock: context.clock,
-      abortCall: () => this.call?.abort(),
-      refuseInstead: (refusal) => this.writer.refuseInstead(refusal),
-      onOwnFault: (fault) => this.onOwnFault(fault),
-    });
   }
 
   checkTime(nowMs: number): void {
@@ -224,8 +210,16 @@ class PassThrough implements OpenRelay, ClientWatch, WriterOwner {
     queueMicrotask(() => this.writer.onReplyPause());
   }
 
-  onClientLeft(): void {
+  abortCall(): void {
     this.call?.abort();
+  }
+
+  refuseInstead(refusal: Refusal): void {
+    this.writer.refuseInstead(refusal);
+  }
+
+  onClientLeft(): void {
+    this.abortCall();
     this.onOver();
   }
 
@@ -240,7 +234,7 @@ class PassThrough implements OpenRelay, ClientWatch, WriterOwner {
   }
 
   onOwnFault(fault: unknown): void {
-    this.call?.abort();
+    this.abortCall();
     this.exchange.fail(fault);
     this.onOver();
   }

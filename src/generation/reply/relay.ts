@@ -11,9 +11,9 @@
 
 import type { Refusal } from '../../domain/refusals/refusal.ts';
 import type { ClientWatch } from '../../http/client-watch.ts';
-import type { ReplyHandler } from '../../upstream/reply-handler.ts';
 import type { ExecutionOwner } from '../execution/execution.ts';
-import { ScreenReply } from '../guardrails/screen-reply.ts';
+import { type ScreenReply, screenReplyBefore } from '../guardrails/screen-reply.ts';
+import type { ScreenedRelay } from '../guardrails/screen-reply-parts.ts';
 import { OutgoingRequest } from '../request/outgoing-request.ts';
 import { Capture, CapturedReply } from './capture.ts';
 import { ClientWriter, type WriterOwner } from './client-writer.ts';
@@ -32,7 +32,7 @@ export function relay(params: RelayParams, context: RelayContext): void {
   new Relay(params, context).begin();
 }
 
-class Relay implements OpenRelay, ClientWatch, WriterOwner, EndRecorder, ExecutionOwner {
+class Relay implements OpenRelay, ClientWatch, WriterOwner, EndRecorder, ExecutionOwner, ScreenedRelay {
   openIndex = -1;
   readonly params: RelayParams;
   readonly context: RelayContext;
@@ -48,34 +48,19 @@ class Relay implements OpenRelay, ClientWatch, WriterOwner, EndRecorder, Executi
 
   constructor(params: RelayParams, context: RelayContext) {
     const { reply } = this;
-    const { clock } = context;
+    const { exchange, screening, dialect } = params;
+    const { clock, workers } = context;
     this.params = params;
     this.context = context;
     this.startedAtMs = clock.monotonicMs();
     this.request = new OutgoingRequest(params.request, params.read);
-    this.writer = new ClientWriter(params.exchange, params.ownHeaders, clock, this);
+    this.writer = new ClientWriter(exchange, params.ownHeaders, clock, this);
     this.end = new WithholdEnd(this.writer, reply, this);
     const coalesce = new Coalesce(this.end, { reply, clock, writer: this.writer, source: this });
-    this.screenReply = this.screenReplyBefore(coalesce);
+    const parts = { reply, dialect, exchange, workers, clock, relay: this };
+    this.screenReply = screenReplyBefore(coalesce, screening, parts);
     const transform = new Transform(this.screenReply ?? coalesce, reply, this.request);
     this.failover = new Failover(new Capture(transform, reply, params, clock), this);
-  }
-
-  private screenReplyBefore(next: ReplyHandler): ScreenReply | null {
-    const { screening, dialect, exchange } = this.params;
-    if (screening?.compiled == null || !screening.screensReply) return null;
-    return new ScreenReply(next, {
-      screening,
-      compiled: screening.compiled,
-      reply: this.reply,
-      dialect,
-      exchange,
-      workers: this.context.workers,
-      clock: this.context.clock,
-      abortCall: () => this.failover.call?.abort(),
-      refuseInstead: (refusal) => this.writer.refuseInstead(refusal),
-      onOwnFault: (fault) => this.onOwnFault(fault),
-    });
   }
 
   begin(): void {
@@ -153,8 +138,16 @@ class Relay implements OpenRelay, ClientWatch, WriterOwner, EndRecorder, Executi
     }
   }
 
-  private leave(): void {
+  abortCall(): void {
     this.failover.call?.abort();
+  }
+
+  refuseInstead(refusal: Refusal): void {
+    this.writer.refuseInstead(refusal);
+  }
+
+  private leave(): void {
+    this.abortCall();
     this.screenReply?.leave();
     this.end.leave();
   }
@@ -195,7 +188,7 @@ class Relay implements OpenRelay, ClientWatch, WriterOwner, EndRecorder, Executi
   onOwnFault(fault: unknown): void {
     const { exchange, execution } = this.params;
     try {
-      this.failover.call?.abort();
+      this.abortCall();
       exchange.fail(fault);
     } finally {
       execution.giveUp(exchange.status === 0 ? null : exchange.status);

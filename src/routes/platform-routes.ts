@@ -1,9 +1,9 @@
 // The rows of the route table for platform administrators: organizations, what the platform sets on them, auto routing.
 
 import * as audit from '../control-plane/identity/audit.ts';
-import { KEY } from '../control-plane/identity/ceiling-bearers.ts';
 import * as organizations from '../control-plane/identity/organizations.ts';
 import * as administrators from '../control-plane/identity/platform-administrators.ts';
+import { KEY } from '../control-plane/identity/route-scopes.ts';
 import { NAMED } from '../control-plane/identity/tenancy.ts';
 import * as tokens from '../control-plane/identity/tokens.ts';
 import * as policies from '../control-plane/routing/policies.ts';

@@ -1,9 +1,9 @@
 // The rows on what is in an organization: members, teams and keys, with their limits. The same rows stand below the
 // active organization's path, for its administrators, and below any organization's path, for the platform's.
 
-import * as bearers from '../control-plane/identity/ceiling-bearers.ts';
 import * as keys from '../control-plane/identity/keys.ts';
 import * as members from '../control-plane/identity/members.ts';
+import * as scopes from '../control-plane/identity/route-scopes.ts';
 import * as teams from '../control-plane/identity/teams.ts';
 import type { Tenancy } from '../control-plane/identity/tenancy.ts';
 import type { RouteAccess } from '../control-plane/openapi/described-route.ts';
@@ -24,8 +24,8 @@ export function tenantRows(parts: RouteParts, place: TenantPlace): ControlPlaneR
   const { path, tenancy, admin } = place;
   const access = { read: admin, replace: admin };
   return [
-    ...limitRows(parts, path, access, tenancy, bearers.ORGANIZATION),
-    ...modelAccessRows(parts, path, access, tenancy, bearers.ORGANIZATION),
+    ...limitRows(parts, path, access, tenancy, scopes.ORGANIZATION),
+    ...modelAccessRows(parts, path, access, tenancy, scopes.ORGANIZATION),
     ...memberRows(parts, place),
     ...teamRows(parts, place),
     ...keyRows(parts, place),
@@ -41,7 +41,7 @@ function memberRows(parts: RouteParts, { path, tenancy, admin }: TenantPlace): C
     row('POST', `${path}/members`, admin, members.addMember(identity, tenancy, people)),
     row('PATCH', member, admin, members.setMemberRole(identity, tenancy, people)),
     row('DELETE', member, admin, members.removeMember(identity, tenancy, people)),
-    ...limitRows(parts, member, { read: admin, replace: admin }, tenancy, bearers.MEMBER),
+    ...limitRows(parts, member, { read: admin, replace: admin }, tenancy, scopes.MEMBER),
   ];
 }
 
@@ -61,8 +61,8 @@ function teamRows(parts: RouteParts, { path, tenancy, admin, teamAdmin }: Tenant
     row('POST', `${team}/members`, teamAdmin, members.addMember(identity, tenancy, people)),
     row('PATCH', `${team}/members/:userId`, teamAdmin, members.setMemberRole(identity, tenancy, people)),
     row('DELETE', `${team}/members/:userId`, teamAdmin, members.removeMember(identity, tenancy, people)),
-    ...limitRows(parts, team, access, tenancy, bearers.TEAM),
-    ...modelAccessRows(parts, team, access, tenancy, bearers.TEAM),
+    ...limitRows(parts, team, access, tenancy, scopes.TEAM),
+    ...modelAccessRows(parts, team, access, tenancy, scopes.TEAM),
   ];
 }
 
@@ -78,6 +78,6 @@ function keyRows(parts: RouteParts, { path, tenancy, admin }: TenantPlace): Cont
     row('PATCH', key, admin, keys.updateKey(identity, all)),
     row('DELETE', key, admin, keys.revokeKey(identity, all)),
     row('POST', `${key}/rotate`, admin, keys.rotateKey(identity, all)),
-    ...limitRows(parts, key, { read: admin, replace: admin }, tenancy, bearers.KEY),
+    ...limitRows(parts, key, { read: admin, replace: admin }, tenancy, scopes.KEY),
   ];
 }

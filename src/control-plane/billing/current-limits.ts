@@ -5,8 +5,8 @@ import type { CurrentLimit } from '../../domain/identity/current-limit.ts';
 import { formatUsdString } from '../../domain/money/format.ts';
 import { BUDGET_WINDOWS, LIMIT_KINDS } from '../../domain/quotas/limit-kinds.ts';
 import { isRefused } from '../../domain/refusals/refused.ts';
-import type { CeilingBearer } from '../identity/ceiling-bearers.ts';
 import { setByField, showMomentOrNull, shownMoment } from '../identity/fields.ts';
+import type { RouteScope } from '../identity/route-scopes.ts';
 import type { Tenancy } from '../identity/tenancy.ts';
 import { type Operation, operation } from '../operation.ts';
 import type { BillingStore } from './billing-store.ts';
@@ -69,13 +69,13 @@ function show({
 }
 
 /** For administrators: the limits that are set on one scope, and how they stand. */
-export function getCurrentLimitsOf(store: BillingStore, tenancy: Tenancy, bearer: CeilingBearer): Operation {
+export function getCurrentLimitsOf(store: BillingStore, tenancy: Tenancy, routeScope: RouteScope): Operation {
   return operation({
-    id: `getStanding${bearer.prefix}Limits${tenancy.suffix}`,
-    summary: `Shows how the ceilings on ${bearer.words} stand: what is used, what gateways hold, and what is left.`,
+    id: `getStanding${routeScope.prefix}Limits${tenancy.suffix}`,
+    summary: `Shows how the ceilings on ${routeScope.words} stand: what is used, what gateways hold, and what is left.`,
     answer: z.object({ data: z.array(shown) }),
     run: async ({ principal, ids }) => {
-      const scope = bearer.scope(tenancy.organizationId({ principal, ids }), ids);
+      const scope = routeScope.of(tenancy.organizationId({ principal, ids }), ids);
       const found = await store.readCurrentLimitsOf(scope);
       if (isRefused(found)) return { kind: 'not_found' };
       return { data: found.map(show) };

@@ -11,9 +11,9 @@ import { BUDGET_WINDOWS, COUNTED_KINDS } from '../../domain/quotas/limit-kinds.t
 import { assert } from '../../platform/assert.ts';
 import { answerOf, shownOrRefused } from '../answers.ts';
 import { type Operation, operation } from '../operation.ts';
-import type { CeilingBearer } from './ceiling-bearers.ts';
 import { setByField } from './fields.ts';
 import type { IdentityStore } from './identity-store.ts';
+import type { RouteScope } from './route-scopes.ts';
 import { actorOf, type Tenancy } from './tenancy.ts';
 
 const LIMITS_MAX = 20;
@@ -65,26 +65,26 @@ function amountOf(text: string): PicoUsd {
   return amount;
 }
 
-export function getLimits(store: IdentityStore, tenancy: Tenancy, bearer: CeilingBearer): Operation {
+export function getLimits(store: IdentityStore, tenancy: Tenancy, routeScope: RouteScope): Operation {
   return operation({
-    id: `get${bearer.prefix}Limits${tenancy.suffix}`,
-    summary: `Shows the ceilings on use of ${bearer.words}: the platform’s, and the organization’s own.`,
+    id: `get${routeScope.prefix}Limits${tenancy.suffix}`,
+    summary: `Shows the ceilings on use of ${routeScope.words}: the platform’s, and the organization’s own.`,
     answer: answerOf(shown),
     run: async (input) =>
-      shownOrRefused(await store.listLimits(bearer.scope(tenancy.organizationId(input), input.ids)), show),
+      shownOrRefused(await store.listLimits(routeScope.of(tenancy.organizationId(input), input.ids)), show),
   });
 }
 
-export function replaceLimits(store: IdentityStore, tenancy: Tenancy, bearer: CeilingBearer): Operation {
+export function replaceLimits(store: IdentityStore, tenancy: Tenancy, routeScope: RouteScope): Operation {
   return operation({
-    id: `replace${bearer.prefix}Limits${tenancy.suffix}`,
+    id: `replace${routeScope.prefix}Limits${tenancy.suffix}`,
     summary:
-      `Replaces the ceilings on use of ${bearer.words} that the ${tenancy.setBy} sets; the others stay, ` +
+      `Replaces the ceilings on use of ${routeScope.words} that the ${tenancy.setBy} sets; the others stay, ` +
       `and hold too.`,
     body: z.strictObject({ limits: z.array(limit).max(LIMITS_MAX, `must be at most ${LIMITS_MAX} limits`) }),
     answer: answerOf(shown),
     run: async (input) => {
-      const scope = bearer.scope(tenancy.organizationId(input), input.ids);
+      const scope = routeScope.of(tenancy.organizationId(input), input.ids);
       return shownOrRefused(
         await store.replaceLimits(actorOf(input.principal), scope, {
           setBy: tenancy.setBy,

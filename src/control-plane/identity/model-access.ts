@@ -5,9 +5,9 @@ import { z } from 'zod';
 import type { AllowedModels, ModelAccess, ModelAccessScope } from '../../domain/identity/model-access.ts';
 import { answerOf, shownOrRefused } from '../answers.ts';
 import { type Operation, operation } from '../operation.ts';
-import type { CeilingBearer } from './ceiling-bearers.ts';
 import { modelNameField } from './fields.ts';
 import type { IdentityStore } from './identity-store.ts';
+import type { RouteScope } from './route-scopes.ts';
 import { actorOf, type Tenancy } from './tenancy.ts';
 
 const MODELS_MAX = 1_000;
@@ -45,14 +45,14 @@ function showModels(models: AllowedModels): string[] | null {
 export function getModelAccess(
   store: IdentityStore,
   tenancy: Tenancy,
-  bearer: CeilingBearer<ModelAccessScope>,
+  routeScope: RouteScope<ModelAccessScope>,
 ): Operation {
   return operation({
-    id: `get${bearer.prefix}ModelAccess${tenancy.suffix}`,
-    summary: `Shows which models ${bearer.words} may use, and who says so.`,
+    id: `get${routeScope.prefix}ModelAccess${tenancy.suffix}`,
+    summary: `Shows which models ${routeScope.words} may use, and who says so.`,
     answer: answerOf(shown),
     run: async (input) =>
-      shownOrRefused(await store.getModelAccess(bearer.scope(tenancy.organizationId(input), input.ids)), showAccess),
+      shownOrRefused(await store.getModelAccess(routeScope.of(tenancy.organizationId(input), input.ids)), showAccess),
   });
 }
 
@@ -60,17 +60,17 @@ export function getModelAccess(
 export function setModelAccess(
   store: IdentityStore,
   tenancy: Tenancy,
-  bearer: CeilingBearer<ModelAccessScope>,
+  routeScope: RouteScope<ModelAccessScope>,
 ): Operation {
   return operation({
-    id: `set${bearer.prefix}ModelAccess${tenancy.suffix}`,
+    id: `set${routeScope.prefix}ModelAccess${tenancy.suffix}`,
     summary:
-      `Sets the ${tenancy.setBy}’s list of models that ${bearer.words} may use; null for every model that ` +
+      `Sets the ${tenancy.setBy}’s list of models that ${routeScope.words} may use; null for every model that ` +
       `the other list allows.`,
     body: z.strictObject({ allowed_models: allowedModelsField }),
     answer: answerOf(shown),
     run: async (input) => {
-      const scope = bearer.scope(tenancy.organizationId(input), input.ids);
+      const scope = routeScope.of(tenancy.organizationId(input), input.ids);
       return shownOrRefused(
         await store.setModelAccess(actorOf(input.principal), scope, {
           setBy: tenancy.setBy,

@@ -6,10 +6,10 @@ import { factOf, type RequestFact } from '../../src/storage/clickhouse/facts.ts'
 import { readKilledExecutions } from '../../src/storage/postgres/ledger/generation-facts.ts';
 import { advanceFactsOffsets } from '../../src/storage/postgres/ledger/spool-cursors.ts';
 import type { Postgres } from '../../src/storage/postgres/pool.ts';
+import type { LocalSpools } from './local-spools.ts';
 import type { FactRange, ShippedEpoch } from './shipped-epoch.ts';
 import type { ShippingLimits } from './shipping-limits.ts';
 import type { ShippingMetrics } from './shipping-metrics.ts';
-import type { SpoolFleet } from './spool-fleet.ts';
 
 /** The destination of facts. Throws while ClickHouse is away. */
 export interface FactSink {
@@ -24,7 +24,7 @@ export interface FactShippingOptions {
   readonly clock: Clock;
   readonly limits: ShippingLimits;
   readonly metrics: ShippingMetrics;
-  readonly fleet: SpoolFleet;
+  readonly spools: LocalSpools;
 }
 
 /** When many facts wait, they are collected for this many times the interval. */
@@ -90,8 +90,10 @@ export class FactShipping {
    * crash in between loses none.
    */
   private async endEpochs(): Promise<boolean> {
-    const { facts: sink, postgres, fleet, metrics } = this.options;
-    const ending = fleet.epochs().filter((epoch) => epoch.settled && epoch.factsShipped && !epoch.resolvedFactsShipped);
+    const { facts: sink, postgres, spools, metrics } = this.options;
+    const ending = spools
+      .epochs()
+      .filter((epoch) => epoch.settled && epoch.factsShipped && !epoch.resolvedFactsShipped);
     for (const epoch of ending) {
       const killed = await readKilledExecutions(postgres, epoch.epoch, epoch.openedAtMs);
       if (killed.length > 0) await sink.insert(killed.map(factOf), `${epoch.epoch}:killed:${killed.length}`);
@@ -102,11 +104,11 @@ export class FactShipping {
   }
 
   private collect(): Collected[] {
-    const { fleet, limits } = this.options;
+    const { spools, limits } = this.options;
     const collected: Collected[] = [];
     let left = limits.factsMax;
     let bytesLeft = limits.factsBytesMax;
-    for (const epoch of fleet.epochs()) {
+    for (const epoch of spools.epochs()) {
       if (left <= 0 || bytesLeft <= 0) break;
       const ranges = epoch.nextFacts({ recordsMax: left, bytesMax: limits.bytesMax, allBytesMax: bytesLeft });
       if (ranges.length === 0) continue;
@@ -118,7 +120,7 @@ export class FactShipping {
   }
 
   private keptCount(): number {
-    return this.options.fleet.epochs().reduce((count, epoch) => count + epoch.keptFactsCount, 0);
+    return this.options.spools.epochs().reduce((count, epoch) => count + epoch.keptFactsCount, 0);
   }
 }
 

@@ -20,7 +20,7 @@ import { SpoolReader } from '../../src/storage/spool/spool-reader.ts';
 import { ShippedEpoch } from './shipped-epoch.ts';
 import type { ShippingMetrics } from './shipping-metrics.ts';
 
-export class SpoolFleet {
+export class LocalSpools {
   readonly spoolDirectory: string;
   private readonly postgres: Postgres;
   private readonly log: Log;

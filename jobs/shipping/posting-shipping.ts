@@ -10,10 +10,10 @@ import type { Postgres } from '../../src/storage/postgres/pool.ts';
 import { quarantine } from '../../src/storage/spool/spool-directory.ts';
 import type { EndObserver } from '../observing/end-observer.ts';
 import { Backoff } from '../scheduling/backoff.ts';
+import type { LocalSpools } from './local-spools.ts';
 import type { PostingBatch, ShippedEpoch } from './shipped-epoch.ts';
 import type { ShippingLimits } from './shipping-limits.ts';
 import type { ShippingMetrics } from './shipping-metrics.ts';
-import type { SpoolFleet } from './spool-fleet.ts';
 
 /**
  * SQLSTATE classes that are caused by the values (data exception, integrity constraint violation). Such a batch fails
@@ -42,7 +42,7 @@ export interface PostingOptions {
   readonly clock: Clock;
   readonly limits: ShippingLimits;
   readonly metrics: ShippingMetrics;
-  readonly fleet: SpoolFleet;
+  readonly spools: LocalSpools;
   readonly observers?: readonly EndObserver[];
 }
 
@@ -62,9 +62,9 @@ export class PostingShipping {
    * look-up waits for a record, so admissions are posted without waiting for their terminal records. `all` implies it.
    */
   async step(mode: { all: boolean; isWanted?: boolean } = { all: false }): Promise<Posted> {
-    const { clock, fleet, metrics } = this.options;
+    const { clock, spools, metrics } = this.options;
     let posted: Posted = 'nothing';
-    for (const epoch of fleet.epochs()) {
+    for (const epoch of spools.epochs()) {
       const attempts = this.attemptsOf(epoch.epoch);
       if (!mode.all && clock.monotonicMs() < attempts.notBeforeMs) continue;
       try {
@@ -74,7 +74,7 @@ export class PostingShipping {
       } catch (error) {
         metrics.postingFaults.increment();
         // The answer may have been lost after the commit, so the cursors are read again.
-        fleet.forget(epoch);
+        spools.forget(epoch);
         if (mode.all) throw error;
         attempts.notBeforeMs = clock.monotonicMs() + attempts.backoff.failed(error);
       }
@@ -105,10 +105,10 @@ export class PostingShipping {
 
   /** `accepted`: the records that become facts, where these were posted before and `batch` only moves the cursor. */
   private async post(epoch: ShippedEpoch, batch: PostingBatch, accepted = batch.records): Promise<void> {
-    const { postgres, fleet, metrics } = this.options;
+    const { postgres, spools, metrics } = this.options;
     const result = await postExecutions(postgres, batch);
     if (result.status === 'already_posted') {
-      fleet.forget(epoch);
+      spools.forget(epoch);
       return;
     }
     epoch.posted({ ...batch, records: accepted });
@@ -135,7 +135,7 @@ export class PostingShipping {
    * a record twice changes nothing.
    */
   private async postOneByOne(epoch: ShippedEpoch, attempts: Attempts, batch: PostingBatch): Promise<void> {
-    const { postgres, fleet } = this.options;
+    const { postgres, spools } = this.options;
     const accepted: ExecutionRecord[] = [];
     const refused: string[] = [];
     let firstError: unknown = null;
@@ -153,7 +153,7 @@ export class PostingShipping {
       }
     }
     if (refused.length > 0) {
-      const bytes = fleet.reader.readBytes(epoch.directory, batch.segment, batch.fromOffset, batch.toOffset);
+      const bytes = spools.reader.readBytes(epoch.directory, batch.segment, batch.fromOffset, batch.toOffset);
       const message =
         `of ${batch.records.length} records in a frame, which is set aside, the database refused those of ` +
         `${refused.join(', ')}; the others are posted`;
@@ -168,7 +168,7 @@ export class PostingShipping {
     { bytes, message, error }: { bytes: Buffer; message: string; error?: unknown },
   ): void {
     const place = { epoch: batch.epoch, segment: batch.segment, offset: batch.fromOffset };
-    const path = quarantine(this.options.fleet.spoolDirectory, place, bytes);
+    const path = quarantine(this.options.spools.spoolDirectory, place, bytes);
     epoch.quarantined(place);
     this.options.log.error({ err: error, ...place, bytes: bytes.length, path }, `shipping: ${message}`);
   }

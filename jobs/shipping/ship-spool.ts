@@ -14,10 +14,10 @@ import type { Postgres } from '../../src/storage/postgres/pool.ts';
 import type { EndObserver } from '../observing/end-observer.ts';
 import { BackgroundLoop } from '../scheduling/background-loop.ts';
 import { FactShipping, type FactSink } from './fact-shipping.ts';
+import { LocalSpools } from './local-spools.ts';
 import { PostingShipping } from './posting-shipping.ts';
 import { DEFAULT_LIMITS, type ShippingLimits } from './shipping-limits.ts';
 import { createShippingMetrics } from './shipping-metrics.ts';
-import { SpoolFleet } from './spool-fleet.ts';
 
 export interface ShipperOptions {
   readonly spoolDirectory: string;
@@ -53,9 +53,9 @@ export function createShipper(options: ShipperOptions): Shipper {
   const { clock, log } = options;
   const limits = { ...DEFAULT_LIMITS, ...options.limits };
   const metrics = createShippingMetrics(options.metrics);
-  const fleet = new SpoolFleet({ ...options, metrics });
-  const facts = new FactShipping({ ...options, limits, metrics, fleet });
-  const posting = new PostingShipping({ ...options, limits, metrics, fleet });
+  const spools = new LocalSpools({ ...options, metrics });
+  const facts = new FactShipping({ ...options, limits, metrics, spools });
+  const posting = new PostingShipping({ ...options, limits, metrics, spools });
   const factsRestMs = Math.min(FACTS_REST_MS, limits.factsIntervalMs);
   let surveyedMs = Number.NEGATIVE_INFINITY;
   let begunMs = Number.NEGATIVE_INFINITY;
@@ -69,7 +69,7 @@ export function createShipper(options: ShipperOptions): Shipper {
     begunMs = clock.monotonicMs();
     isResting = false;
     if (clock.monotonicMs() - surveyedMs >= SURVEY_MS) {
-      await fleet.survey();
+      await spools.survey();
       surveyedMs = clock.monotonicMs();
     }
     const isAsked = isWanted;
@@ -87,7 +87,7 @@ export function createShipper(options: ShipperOptions): Shipper {
 
   async function drain(giveUp: () => boolean): Promise<void> {
     for (let progress = true; progress && !giveUp(); ) {
-      await fleet.survey();
+      await spools.survey();
       progress = false;
       while (!giveUp() && (await posting.step({ all: true })) !== 'nothing') progress = true;
       while (!giveUp() && (await facts.step({ all: true }))) progress = true;

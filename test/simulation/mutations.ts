@@ -174,7 +174,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'a spool that another jobs process removed is looked for again and again',
-    file: 'jobs/shipping/spool-fleet.ts',
+    file: 'jobs/shipping/local-spools.ts',
     find: '    this.dropRemoved(listed);',
     replace: '',
   },

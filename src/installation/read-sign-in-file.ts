@@ -10,6 +10,7 @@ import {
 } from '../domain/configuration/interpolation.ts';
 import { readPlainYaml } from '../domain/configuration/plain-yaml.ts';
 import { type SignInProvider, signInFile } from '../domain/identity/sign-in-provider.ts';
+import { wordsOf, YAML_TYPES } from '../domain/refusals/issue-words.ts';
 import { StartFault } from './start-fault.ts';
 
 /** Throws one StartFault that names the file and has a line for every mistake in it. */
@@ -48,6 +49,7 @@ function unusable(path: string, mistakes: readonly string[]): StartFault {
   return new StartFault([`SIGN_IN_FILE: ${path} cannot be used:`, ...mistakes].join('\n'));
 }
 
-function describe({ path, message }: z.core.$ZodIssue): string {
-  return path.length === 0 ? message : `${z.core.toDotPath(path)}: ${message}`;
+function describe(issue: z.core.$ZodIssue): string {
+  const words = wordsOf(issue, YAML_TYPES);
+  return issue.path.length === 0 ? words : `${z.core.toDotPath(issue.path)}: ${words}`;
 }

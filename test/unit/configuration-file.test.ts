@@ -216,7 +216,8 @@ organizations:
       'tollgate.yaml:13: organizations[0].slug: must be 1 to 63 lower-case letters, digits, hyphens or underscores',
       'tollgate.yaml:16: organizations[0].auto_routing.policy: there is no routing policy "missing" in this file',
       'tollgate.yaml:17: organizations[0].limits[0].window: is missing',
-      'tollgate.yaml:17: organizations[0].limits[1].kind: has a kind that does not exist',
+      'tollgate.yaml:17: organizations[0].limits[1].kind: must be requests_per_minute or tokens_per_minute or ' +
+        'concurrent_requests or budget',
       'tollgate.yaml:18: organizations[0].users[0].teams[0]: there is no team "nowhere" in this file',
       'tollgate.yaml:18: organizations[0].users[1].email: the user "a@x.test" stands twice',
       'tollgate.yaml:19: organizations[0].keys[0].user: there is no user "b@x.test" in this file',

@@ -2,6 +2,7 @@
 
 import { type Document, isMap, isScalar, type LineCounter, type Node, type Pair, type Scalar, visit } from 'yaml';
 import type { z } from 'zod';
+import { wordsOf, YAML_TYPES } from '../refusals/issue-words.ts';
 import { issuesWithin } from '../refusals/union-issues.ts';
 import { checkReferences, NOTHING_STORED, type StoredNames } from './check-references.ts';
 import type { Configuration } from './configuration.ts';
@@ -103,22 +104,8 @@ function describeIssue(issue: z.core.$ZodIssue, root: unknown): Problem[] {
   if (issue.code === 'unrecognized_keys')
     return issue.keys.map((key) => ({ place: [...place, key], message: 'unknown key' }));
   if (valueAt(root, place) === undefined) return [{ place, message: 'is missing' }];
-  if (issue.code === 'invalid_value') return [{ place, message: `must be ${issue.values.map(String).join(' or ')}` }];
-  if (issue.code === 'invalid_union' && issue.message.startsWith('Invalid '))
-    return [{ place, message: 'has a kind that does not exist' }];
-  if (issue.code === 'invalid_key') return [{ place, message: 'has a key that is not a name' }];
-  if (issue.code === 'invalid_type' && issue.message.startsWith('Invalid input'))
-    return [{ place, message: `must be ${TYPE_NAMES[issue.expected] ?? issue.expected}` }];
-  return [{ place, message: issue.message }];
+  return [{ place, message: wordsOf(issue, YAML_TYPES) }];
 }
-
-const TYPE_NAMES: Readonly<Record<string, string>> = {
-  string: 'text (in quotes where it looks like a number)',
-  array: 'a list',
-  object: 'a mapping of keys to values',
-  record: 'a mapping of keys to values',
-  boolean: 'true or false',
-};
 
 function describe({ place, message }: Problem): string {
   const path = place

@@ -1,6 +1,7 @@
 // Checks what a client sent against a schema and turns the first mistake into a refusal that names the field.
 
 import type { z } from 'zod';
+import { JSON_TYPES, wordsOf } from './issue-words.ts';
 import type { Refusal } from './refusal.ts';
 import { issuesWithin } from './union-issues.ts';
 
@@ -23,10 +24,10 @@ export function checkAgainst<Schema extends z.ZodType>(
   return { kind: 'invalid_field', field: path.join('.') || 'body', reason: reasonOf(issue) };
 }
 
-/** Our own messages begin with "must be"; zod's read "Invalid input: expected string, received undefined". */
 function reasonOf(issue: z.core.$ZodIssue): string {
-  if (issue.message.endsWith('received undefined')) return 'it is required';
-  return issue.message.startsWith('must ')
-    ? `it ${issue.message}`
-    : issue.message.charAt(0).toLowerCase() + issue.message.slice(1);
+  const words = wordsOf(issue, JSON_TYPES);
+  if (words === 'is missing') return 'it is required';
+  return words.startsWith('must ') || words.startsWith('has ')
+    ? `it ${words}`
+    : words.charAt(0).toLowerCase() + words.slice(1);
 }

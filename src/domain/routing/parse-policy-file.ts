@@ -3,6 +3,7 @@
 
 import { readPlainYaml } from '../configuration/plain-yaml.ts';
 import { slugSchema } from '../configuration/schema/name-schemas.ts';
+import { wordsOf, YAML_TYPES } from '../refusals/issue-words.ts';
 import { type PolicyDefinition, policyDefinition } from './policy-definition.ts';
 
 export type ParsedPolicy =
@@ -20,7 +21,7 @@ export function parsePolicyFile(text: string): ParsedPolicy {
     return {
       ok: false,
       errors: checked.error.issues.map(
-        ({ path, message }) => `${path.length === 0 ? 'the file' : path.join('.')}: ${message}`,
+        (issue) => `${issue.path.length === 0 ? 'the file' : issue.path.join('.')}: ${wordsOf(issue, YAML_TYPES)}`,
       ),
     };
   const { name: _, ...definition } = checked.data;

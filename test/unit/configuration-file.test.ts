@@ -141,6 +141,12 @@ describe('a right file', () => {
     assert.deepEqual(parse('models: []'), { sections: ['models'], ...nothing });
   });
 
+  test('a second document is refused in words for the reader of the file', () => {
+    assert.deepEqual(errorsOf('models: []\n---\nproviders: []\n'), [
+      'tollgate.yaml:2: The file has several documents ("---" begins another): only one can be read',
+    ]);
+  });
+
   test('the demo file is right', () => {
     const demo = readFileSync(new URL('../../deploy/demo.yaml', import.meta.url), 'utf8');
     const { models, organizations } = parse(demo, { SIMULATED_PROVIDER_URL: 'http://127.0.0.1:9/' });

@@ -43,6 +43,7 @@ const WORDS: Partial<Record<ErrorCode, string>> = {
   BAD_DIRECTIVE: 'Invalid directive',
   BAD_DQ_ESCAPE: 'Invalid escape sequence',
   TAG_RESOLVE_FAILED: 'A tag that cannot be resolved',
+  MULTIPLE_DOCS: 'The file has several documents ("---" begins another): only one can be read',
 };
 
 /**

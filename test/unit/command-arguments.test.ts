@@ -43,6 +43,8 @@ describe('arguments', () => {
     [['--name='], '--name needs a value'],
     [['--name', '--prune'], '--name needs a value; one that begins with "-" is written --name=--prune'],
     [['--prune=yes'], '--prune takes no value'],
+    [['--name', 'x', '--name=y'], '--name is given twice'],
+    [['--prune', '--prune'], '--prune is given twice'],
   ] as const) {
     test(`${args.join(' ')}: ${complaint}`, () => {
       assert.throws(
@@ -80,7 +82,9 @@ describe('arguments', () => {
     };
     assert.deepEqual(read('a', '--name', 'x', 'b', '--prune'), ['x', true, ['a', 'b']]);
     assert.deepEqual(read('--name=-x', '--', '--not-an-option'), ['-x', false, ['--not-an-option']]);
-    assert.deepEqual(read('--name', '-', '--name', 'y'), ['y', false, []]);
+    assert.deepEqual(read('--name', '-'), ['-', false, []]);
+    const many = parseArguments(['--name', 'x', '--name', 'y'], { name: { type: 'string', multiple: true } });
+    assert.deepEqual(many.values.name, ['x', 'y']);
   });
 });
 

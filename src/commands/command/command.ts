@@ -21,13 +21,23 @@ export class UsageFault extends Error {
   override readonly name = 'UsageFault';
 }
 
-/** Like parseArgs, but throws a UsageFault in our own words; unknown options are refused. */
+/**
+ * Like parseArgs, but throws a UsageFault in our own words. Unknown options are refused, and so is an option that is
+ * given twice: which of two organizations is meant cannot be known.
+ */
 export function parseArguments<const T extends NonNullable<ParseArgsConfig['options']>>(
   args: readonly string[],
   options: T,
 ) {
   const { tokens } = parseArgs({ args: [...args], options, allowPositionals: true, strict: false, tokens: true });
-  for (const token of tokens) if (token.kind === 'option') checkOption(token, options);
+  const given = new Set<string>();
+  for (const token of tokens) {
+    if (token.kind !== 'option') continue;
+    checkOption(token, options);
+    if (given.has(token.name) && options[token.name]?.multiple !== true)
+      throw new UsageFault(`${token.rawName} is given twice`);
+    given.add(token.name);
+  }
   return parseArgs({ args: [...args], options, allowPositionals: true, strict: true });
 }
 

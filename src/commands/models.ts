@@ -71,12 +71,13 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   const file = openConfigurationText(path);
   const provider = findProvider(providersOf(file), id, values.provider);
   const list = (await loadPriceList()).provider(provider);
-  const providerModel = values['provider-model'] ?? nameAtProvider(id, provider, list);
-  const listed = findListed(id, providerModel, provider, list);
   const ofProvider = values.offline ? null : await askProvider(provider, environment, print);
+  const known = [...(list?.models ?? []), ...(ofProvider ?? [])].map((model) => model.id);
+  const providerModel = values['provider-model'] ?? nameAtProvider(id, provider, known);
+  const listed = findListed(id, providerModel, provider, list);
   const lists = listsWithout(provider, ofProvider, values.offline);
   if (!isKnown(providerModel, listed, ofProvider, provider))
-    throw new StartFault(unknownModel(providerModel, lists, [...(list?.models ?? []), ...(ofProvider ?? [])]));
+    throw new StartFault(unknownModel(providerModel, lists, known));
   const described = ofProvider?.find((model) => model.id === providerModel);
   if (ofProvider !== null && described === undefined)
     print(`warning: provider "${provider.id}" does not list "${providerModel}"${namesLike(providerModel, ofProvider)}`);
@@ -145,13 +146,13 @@ function modelPart(id: string): string {
 }
 
 /** OpenRouter's models and Perplexity's agents have names that contain a vendor. */
-function nameAtProvider(id: string, provider: FileProvider, list: ListedProvider | null): string {
+function nameAtProvider(id: string, provider: FileProvider, known: readonly string[]): string {
   const names = vendorNames(provider).some((name) => id.startsWith(`${name}/`))
     ? [modelPart(id), id]
     : [id, modelPart(id)];
   const agent = names.find((name) => isPerplexityAgent(provider.preset, name));
   if (agent !== undefined) return agent;
-  const exact = names.find((name) => list?.models.some((model) => model.id === name));
+  const exact = names.find((name) => known.includes(name));
   const [first = id] = names;
   return exact ?? (provider.preset === 'openrouter' ? first : modelPart(id));
 }
@@ -204,8 +205,8 @@ function listsWithout({ id }: FileProvider, ofProvider: readonly ProviderModel[]
   return `${PRICE_LIST_TEXT} does not have it, and provider "${id}" ${unasked}`;
 }
 
-function unknownModel(model: string, lists: string, listed: readonly { readonly id: string }[]): string {
-  const near = nearestNames(model, [...new Set(listed.map(({ id }) => id))]);
+function unknownModel(model: string, lists: string, known: readonly string[]): string {
+  const near = nearestNames(model, [...new Set(known)]);
   return [
     `"${model}" is not known: ${lists}`,
     ...(near.length === 0 ? [] : [`names like it: ${near.join(', ')}`]),

@@ -168,6 +168,17 @@ describe('commands on prices', () => {
     assert.match(text, /where it is gpt-5\.6-terra\./);
   });
 
+  for (const [args, model] of [
+    [['meta/llama-x', '--provider', 'own'], 'meta/llama-x'],
+    [['meta/llama-y', '--provider', 'own'], 'llama-y'],
+    [['openrouter/auto', '--provider', 'router'], 'openrouter/auto'],
+  ] as const)
+    test(`models add: ${args.join(' ')} is named as the provider lists it, with or without its vendor`, async (context) => {
+      script = models([{ id: 'meta/llama-x' }, { id: 'llama-y' }, { id: 'openrouter/auto' }]);
+      const { text } = await run(modelsCommand, fileIn(context), ['add', ...args]);
+      assert.equal((modelOf(text) as { served_by: { model: string }[] }).served_by[0]?.model, model);
+    });
+
   for (const [args, model, note] of [
     [['openai/gpt-5.5', '--provider', 'agents'], 'openai/gpt-5.5', /no price is known/],
     [

@@ -161,6 +161,7 @@ describe('tollgate reconcile invoice', () => {
       [[broken], /broken\.json: line 2, column 15: not JSON/],
       [[join(front.dataDir, 'absent.json')], /cannot read .*absent\.json: ENOENT/],
       [[file, '--key', 'key_1=nobody'], /nothing was recorded for "nobody".*there are upstream/],
+      [[file, '--provider', 'upstraem'], /--provider upstraem: there is no such provider.*there are upstream/],
       [[file, '--model', 'gpt'], /it takes THEIRS=OURS/],
       [[file, '--tolerance', 'little'], /it takes dollars/],
       [[file, '--start-date', 'Sunday'], /it takes a day/],

@@ -15,6 +15,7 @@ import { DAY_MS } from '../../platform/durations.ts';
 import { readPriceVersions } from '../../storage/postgres/catalog/price-rows.ts';
 import {
   findUsedPrices,
+  readProviderNames,
   readRecordedUsage,
   readVendorProviders,
 } from '../../storage/postgres/ledger/recorded-usage.ts';
@@ -76,6 +77,7 @@ export async function reconcileInvoice(
   return withDatabase(environment, async (postgres) => {
     const providers = await findProviders(postgres, vendor, values.provider ?? []);
     const { recorded, prices } = await readRecorded(postgres, days, providers);
+    await checkNamed(postgres, values.provider ?? [], recorded);
     checkPairs('key', keys, [...providers, ...recorded.map(credentialOf)]);
     checkPairs(
       'model',
@@ -157,6 +159,17 @@ async function findProviders(postgres: Postgres, vendor: Vendor, named: readonly
   if (providers.length === 0)
     throw new UsageFault(`no provider is at the address of ${vendor}: name those that are on its bill by --provider`);
   return providers;
+}
+
+/** A provider that has been removed is known by what was recorded for it. */
+async function checkNamed(postgres: Postgres, named: readonly string[], recorded: readonly RecordedUsage[]) {
+  const known = new Set([...(await readProviderNames(postgres)), ...recorded.map(({ provider }) => provider)]);
+  const unknown = named.find((id) => !known.has(id));
+  if (unknown !== undefined)
+    throw new UsageFault(
+      `--provider ${unknown}: there is no such provider, and nothing was recorded for it on these days; ` +
+        `there are ${[...known].join(', ')}`,
+    );
 }
 
 async function readRecorded(postgres: Postgres, days: readonly InvoiceDay[], providers: readonly string[]) {

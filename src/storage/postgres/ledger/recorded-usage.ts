@@ -140,3 +140,11 @@ export async function readVendorProviders(
   );
   return rows.map(({ id }) => id);
 }
+
+/** The names under which the ledger can have usage now: those of the catalog, and the kinds of own keys. */
+export async function readProviderNames(postgres: PostgresClient): Promise<readonly string[]> {
+  const { rows } = await postgres.query<{ id: string }>(
+    'SELECT id FROM providers UNION SELECT kind FROM own_keys ORDER BY id',
+  );
+  return rows.map(({ id }) => id);
+}

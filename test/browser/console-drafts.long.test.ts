@@ -81,6 +81,7 @@ describe('what is typed in the console', { skip: skipWithoutConsole }, () => {
       await notice.waitFor();
       assert.equal(await field().inputValue(), draft);
       assert.match(await notice.innerText(), new RegExp(Object.keys(theirs)[0] ?? ''));
+      await page.locator('[aria-busy=true]').first().waitFor({ state: 'detached' });
       assert.deepEqual(await findBarriers(watched), []);
       // The draft is published over it, once somebody has said so.
       await notice.getByRole('button', { name: 'Keep the draft' }).click();
@@ -127,4 +128,101 @@ describe('what is typed in the console', { skip: skipWithoutConsole }, () => {
       assert.equal(await field().inputValue(), draft);
     });
   }
+
+  /** The page asks before it does this; the answer is no. Where nothing is awaited, a question is answered so, too. */
+  async function asks(attempt: () => Promise<unknown>): Promise<void> {
+    const asked = page.waitForEvent('dialog');
+    const done = attempt();
+    await (await asked).dismiss();
+    await done;
+  }
+
+  for (const [screen, path, name] of EDITORS)
+    test(`${screen}: a new policy with the name of another does not replace it`, async () => {
+      const { data: before } = await installation.api<Stored>('GET', `${path}/${name}`);
+      await open(`${screen}?policy=%2B`);
+      await page.getByLabel('Name', { exact: true }).fill(name);
+      await page
+        .getByLabel('Definition')
+        .fill(JSON.stringify({ ...before.definition, note: undefined, sticky: undefined }));
+      await page.getByRole('button', { name: 'Publish' }).click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Publish' }).click();
+      await page.getByRole('dialog').getByRole('alert').getByText('version').waitFor();
+      const { data: after } = await installation.api<Stored>('GET', `${path}/${name}`);
+      assert.deepEqual(after, before);
+    });
+
+  for (const [screen, label, text, verb] of [
+    ['guardrails', 'Text to scan', 'ada@example.com', 'Scan'],
+    ['policies?policy=default', 'A message', 'Say something', 'Preview'],
+    ['catalog', 'Configuration file', 'models: []', 'Compare'],
+    ['playground', 'Message', 'Say something', 'Send'],
+  ] as const)
+    test(`${screen}: a text is not left unasked before it was sent`, async () => {
+      await open(screen);
+      const media = () => page.getByRole('link', { name: 'Media' }).click();
+      await page.getByLabel(label, { exact: true }).fill(text);
+      await asks(media);
+      assert.equal(await page.getByLabel(label, { exact: true }).inputValue(), text);
+      const answered = page.waitForResponse((response) => response.request().method() === 'POST' && response.ok());
+      await page.getByRole('button', { name: verb, exact: true }).click();
+      await (await answered).finished();
+      await page.locator('[aria-live=polite]:not([aria-busy=true])').first().waitFor();
+      await media();
+      await page.getByRole('heading', { name: 'Media' }).waitFor();
+    });
+
+  test('Escape does not close a form unasked once something is typed', async () => {
+    await open('keys');
+    await page.getByRole('button', { name: 'New key' }).click();
+    const name = page.getByLabel('Name');
+    await name.fill('typed with care');
+    const escape = () => page.keyboard.press('Escape');
+    for (const _ of ['once', 'again']) {
+      await asks(escape);
+      assert.equal(await name.inputValue(), 'typed with care');
+    }
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    await page.getByRole('button', { name: 'New key' }).click();
+    await name.waitFor();
+    await escape();
+    await name.waitFor({ state: 'detached' });
+  });
+
+  test('a limit stays where a listing was refused before the session ended', async () => {
+    const away = /active-org\/teams/;
+    await page.route(away, (route) => route.fulfill({ status: 503, json: { error: 'the store is busy' } }));
+    await open('limits');
+    await page.getByRole('button', { name: 'New limit' }).click();
+    await page.getByLabel('Dollars').fill('12.50');
+    await signInAgain(() => page.getByRole('dialog').getByRole('button', { name: 'Save' }).click());
+    assert.equal(await page.getByLabel('Dollars').inputValue(), '12.50');
+    await page.unrouteAll();
+  });
+
+  test('whoever signs in again in another organization goes on in the one that the page shows', async () => {
+    const { api } = installation;
+    const body = { slug: 'second', display_name: 'Second', billing: 'none' };
+    const { data: made } = await api<{ data: { id: string } }>('POST', '/v1/admin/organizations', body);
+    const second = `/v1/admin/organizations/${made.id}`;
+    await api('POST', `${second}/members`, { email: 'owner@demo.test', role: 'owner' });
+    await api('POST', `${second}/teams`, { slug: 'of-second' });
+    await open('people');
+    await page.reload();
+    await page.getByRole('combobox', { name: 'Organization' }).selectOption(made.id);
+    await page.getByRole('cell', { name: 'of-second' }).first().waitFor();
+    await page.getByRole('button', { name: 'New team' }).click();
+    await page.getByLabel('Slug').fill('typed-with-care');
+    const create = () => page.getByRole('dialog').getByRole('button', { name: 'Create' }).click();
+    await signInAgain(create);
+    const notice = page.getByRole('dialog', { name: 'Another organization is chosen' });
+    await notice.getByText('Demo').first().waitFor();
+    await notice.getByRole('button', { name: 'Go on here' }).click();
+    await notice.waitFor({ state: 'detached' });
+    assert.equal(await page.getByLabel('Slug').inputValue(), 'typed-with-care');
+    await create();
+    await page.getByRole('cell', { name: 'typed-with-care' }).first().waitFor();
+    const { data: teams } = await api<{ data: { slug: string }[] }>('GET', `${second}/teams`);
+    assert.deepEqual(new Set(teams.map(({ slug }) => slug)), new Set(['of-second', 'typed-with-care']));
+  });
 });

@@ -29,9 +29,9 @@ export interface Draft<Definition, Policy> {
   readonly setDefinition: (definition: Definition) => void;
 }
 
-/** Empty for a new policy. */
+/** The version that a draft was made from; 0 for a new policy, so that none of its name is overwritten. */
 interface Base {
-  readonly version?: number;
+  readonly version: number;
 }
 
 interface EditorProps<Definition, Policy> {
@@ -42,7 +42,7 @@ interface EditorProps<Definition, Policy> {
   readonly hintOf: (draft: Draft<Definition, Policy>) => string;
   /** What publishing will do, for the question before it. */
   readonly effectOf: (draft: Draft<Definition, Policy>, definition: Definition) => string;
-  /** Sends a definition. `base` is the version that the draft was made from; the gateway says 409 if it is outdated. */
+  /** Sends a definition. The gateway says 409 if another version than `base` is the present one. */
   readonly publish: (name: string, definition: Definition, base: Base) => Promise<Answer<unknown>>;
   readonly onPublished: (name: string) => void;
   readonly onClose: () => void;
@@ -185,7 +185,7 @@ function Editor<Definition extends object, Policy extends Published<Definition>>
         <Confirm
           title="Publish?"
           verb="Publish"
-          send={() => publish(name.trim(), read.definition, base === null ? {} : { version: base.version })}
+          send={() => publish(name.trim(), read.definition, { version: base?.version ?? 0 })}
           onDone={() => {
             typed.notePublished();
             onPublished(name.trim());

@@ -187,7 +187,7 @@ function OtherOrganization({ organization }: { readonly organization: string }) 
   return (
     <Dialog title="Another organization is chosen">
       <p>
-        Another tab of this browser works in <bdi>{organization}</bdi>. Nothing was done there from this page.
+        This browser now works in <bdi>{organization}</bdi>. Nothing was done there from this page.
       </p>
       <FormRefusal refusal={refusal} />
       <footer class="dialog-foot">

@@ -35,7 +35,7 @@ export type SessionProblem =
   | { readonly kind: 'switch_failed'; readonly refusal: Refusal }
   /** The sign-out was refused. */
   | { readonly kind: 'sign_out_failed'; readonly refusal: Refusal }
-  /** Another tab has switched the session to the organization of this name. */
+  /** Another tab has switched the session to the organization of this name, or a new session began in it. */
   | { readonly kind: 'other_organization'; readonly organization: string };
 
 const SIGNED_OUT = 401;
@@ -63,14 +63,29 @@ async function checkOrganization(): Promise<void> {
   const answer = await call('get', '/v1/console/session');
   if (!answer.ok) return;
   const { organization } = answer.data.data;
-  if ((organization?.id ?? null) !== organizationId())
-    raiseProblem({ kind: 'other_organization', organization: organization?.display_name ?? 'no organization' });
+  if (!isShown(organization)) raiseProblem(otherOrganization(organization));
 }
 
 /** Signs this page in if another tab has signed in meanwhile. */
 export async function resumeSession(): Promise<void> {
   const answer = await call('get', '/v1/console/session');
-  if (answer.ok) await showSession(answer.data.data);
+  if (answer.ok) await showNewSession(answer.data.data);
+}
+
+/** A session that begins in another organization than the ended one would take what is typed, so the page asks. */
+async function showNewSession(of: Me): Promise<void> {
+  const { value } = session;
+  const isAgain = value.kind === 'signed_in' && value.problem?.kind === 'ended' && value.me.user?.id === of.user?.id;
+  if (!isAgain || isShown(of.organization)) return showSession(of);
+  session.value = { ...value, problem: otherOrganization(of.organization) };
+}
+
+function isShown(organization: Me['organization']): boolean {
+  return (organization?.id ?? null) === organizationId();
+}
+
+function otherOrganization(organization: Me['organization']): SessionProblem {
+  return { kind: 'other_organization', organization: organization?.display_name ?? 'no organization' };
 }
 
 const USED_LINK = 'This link no longer signs you in: each link works once, within ten minutes.';
@@ -104,7 +119,7 @@ export async function startSession(): Promise<void> {
 
 export async function signIn(body: { readonly token: string } | { readonly link: string }): Promise<Answer<unknown>> {
   const answer = await call('post', '/v1/console/sign-in', { body });
-  if (answer.ok) await showSession(answer.data.data);
+  if (answer.ok) await showNewSession(answer.data.data);
   return answer;
 }
 

@@ -133,7 +133,7 @@ function NewKey({ path, onDone, onClose }: KeyDialogProps & { readonly path: Key
   const [team, setTeam] = useState('');
   const [models, setModels] = useState('');
   const isForAll = path === '/v1/admin/active-org/keys';
-  const teams = useAll<Team>(isForAll ? '/v1/admin/active-org/teams' : null).data?.data ?? [];
+  const teams = useAll<Team>(isForAll ? '/v1/admin/active-org/teams' : null).latest?.data ?? [];
   const allowed = models.split(/[\s,]+/).filter((model) => model !== '');
   const body = {
     name: name.trim(),

@@ -126,8 +126,8 @@ function useTargets(): { readonly targets: readonly LimitTarget[]; readonly isLo
     ...(members.data?.data ?? []).map(({ user_id: id, email }) => below('member', id, email)),
     ...(keys.data?.data ?? []).flatMap(({ id, name, revoked_at: at }) => (at === null ? [below('key', id, name)] : [])),
   ];
-  // After a new sign-in the listings are loaded again. Meanwhile the page, and what is typed on it, stays.
-  return { targets, isLoading: [teams, members, keys].some(({ data, isLoading }) => data === null && isLoading) };
+  // Once each listing is there or refused, the page, and what is typed on it, stays while they are loaded again.
+  return { targets, isLoading: [teams, members, keys].some(({ data, refusal }) => data === null && refusal === null) };
 }
 
 const KIND_NAMES = { team: 'Team', member: 'Member', key: 'Key' } as const;

@@ -147,7 +147,7 @@ function KeyUse() {
 }
 
 function NewCredential({ onDone, onClose }: DialogHandlers) {
-  const templates = useRead('/v1/admin/active-org/byok-templates').data?.data ?? [];
+  const templates = useRead('/v1/admin/active-org/byok-templates').latest?.data ?? [];
   const [kind, setKind] = useState('');
   const [name, setName] = useState('');
   const [secret, setSecret] = useState('');

@@ -3,7 +3,7 @@
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Answer } from '../api.ts';
-import { useDraft } from '../state/drafts.ts';
+import { mayLeave, useDraft } from '../state/drafts.ts';
 import { CopyButton } from './copy.tsx';
 import { Dialog, FormRefusal, useSubmit } from './form.tsx';
 
@@ -27,7 +27,7 @@ export function DialogForm<T>({ title, verb, send, onDone, onClose, children }: 
   const [isTyped, setTyped] = useState(false);
   useDraft(isTyped);
   return (
-    <Dialog title={title} onClose={onClose}>
+    <Dialog title={title} onClose={() => (!isTyped || mayLeave()) && onClose()}>
       <form
         onInput={() => setTyped(true)}
         onSubmit={(event) => {

@@ -131,8 +131,11 @@ export function FormRefusal({ refusal }: { readonly refusal: Refusal | null }) {
 
 interface DialogProps {
   readonly title: string;
-  /** Without `onClose` neither Escape nor a click closes the dialog; its content has to offer a way out. */
-  readonly onClose?: () => void;
+  /**
+   * Without `onClose` neither Escape nor a click closes the dialog; its content has to offer a way out. Where it
+   * returns false, the dialog stays open.
+   */
+  readonly onClose?: () => unknown;
   readonly children: ComponentChildren;
   /** A panel at the side of the page. A click outside closes it. */
   readonly isPanel?: boolean;
@@ -156,8 +159,7 @@ export function Dialog({ title, onClose, children, isPanel = false }: DialogProp
       onClose={({ currentTarget }) => {
         // Removing the dialog from the page closes it, too. Then nobody has asked to close it.
         if (!currentTarget.isConnected) return;
-        if (isKept) currentTarget.showModal();
-        else onClose();
+        if (isKept || onClose() === false) currentTarget.showModal();
       }}
       onCancel={(event) => isKept && event.preventDefault()}
       // Selecting text may begin inside and end outside. Only a press that begins outside closes the panel.

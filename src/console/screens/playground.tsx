@@ -8,6 +8,7 @@ import { FormRefusal, TextField } from '../parts/form.tsx';
 import { Link } from '../parts/link.tsx';
 import { type Model, ModelChoice, WithModels } from '../parts/model-choice.tsx';
 import { Card, Page } from '../parts/page.tsx';
+import { useDraft } from '../state/drafts.ts';
 import { ask, bodyOf, type GenerationRecord, type Prompt, type Reply, recordOf } from '../state/playground.ts';
 import { autoModel, may, me } from '../state/session.ts';
 
@@ -34,7 +35,8 @@ interface ConversationProps {
 }
 
 function Conversation({ models, prompt, onPrompt }: ConversationProps) {
-  const { isBusy, reply, record, refusal, send, stop } = useAsk();
+  const { isBusy, sent, reply, record, refusal, send, stop } = useAsk();
+  useDraft(prompt.text !== '' && prompt.text !== sent);
   const change = (part: Partial<Prompt>) => onPrompt({ ...prompt, ...part });
   const isReady = prompt.text.trim() !== '' && prompt.maxTokens >= 1;
   return (
@@ -162,6 +164,8 @@ function ReplyView({ reply, record, isBusy }: ReplyViewProps) {
 /** Sends one request at a time. Leaving the screen aborts it. */
 function useAsk() {
   const [isBusy, setBusy] = useState(false);
+  /** The text that was answered last. */
+  const [sent, setSent] = useState('');
   const [reply, setReply] = useState<Reply | null>(null);
   const [record, setRecord] = useState<GenerationRecord | null>(null);
   const [refusal, setRefusal] = useState<Refusal | null>(null);
@@ -184,6 +188,7 @@ function useAsk() {
       },
       controller.signal,
     );
+    if (refused === null) setSent(prompt.text);
     setRefusal(refused);
     setBusy(false);
     const id = (last as Reply | null)?.executionId ?? null;
@@ -191,5 +196,5 @@ function useAsk() {
     const found = await recordOf(id);
     if (asking.current === controller) setRecord(found);
   };
-  return { isBusy, reply, record, refusal, send, stop: () => asking.current?.abort() };
+  return { isBusy, sent, reply, record, refusal, send, stop: () => asking.current?.abort() };
 }

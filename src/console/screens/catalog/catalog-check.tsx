@@ -7,6 +7,7 @@ import { Badge, type Tone } from '../../parts/figures.tsx';
 import { FormRefusal, useSubmit } from '../../parts/form.tsx';
 import { Card } from '../../parts/page.tsx';
 import { type Column, NamedCell, Table } from '../../parts/table.tsx';
+import { useDraft } from '../../state/drafts.ts';
 
 type Checked = AnswerOf<'/v1/admin/catalog/check', 'post'>['data'];
 type Difference = Checked['differences'][number];
@@ -40,8 +41,11 @@ const COLUMNS: readonly Column<Difference>[] = [
 export function CatalogCheck() {
   const [text, setText] = useState('');
   const [withRemoved, setWithRemoved] = useState(false);
-  const [checked, setChecked] = useState<Checked | null>(null);
-  const { isBusy, refusal, run } = useSubmit<{ readonly data: Checked }>(({ data }) => setChecked(data));
+  const [checked, setChecked] = useState<{ readonly text: string; readonly found: Checked } | null>(null);
+  const { isBusy, refusal, run } = useSubmit<{ readonly data: Checked }>(({ data }) =>
+    setChecked({ text, found: data }),
+  );
+  useDraft(text !== '' && text !== checked?.text);
   const body = { configuration: text, prune: withRemoved };
   return (
     <Card
@@ -87,7 +91,7 @@ export function CatalogCheck() {
         </div>
       </form>
       <FormRefusal refusal={refusal} />
-      {checked !== null && <Found checked={checked} />}
+      {checked !== null && <Found checked={checked.found} />}
     </Card>
   );
 }

@@ -7,6 +7,7 @@ import { Badge } from '../../parts/figures.tsx';
 import { FormRefusal, SelectField, useSubmit } from '../../parts/form.tsx';
 import { Card } from '../../parts/page.tsx';
 import { type Column, Table } from '../../parts/table.tsx';
+import { useDraft } from '../../state/drafts.ts';
 import type { GuardrailDefinition as Definition, GuardrailOwner } from '../../state/policies.ts';
 
 type TestPath = GuardrailOwner['paths']['test'];
@@ -26,6 +27,7 @@ export function TryOut({ title, owner, policies, definition }: TryOutProps) {
   const [name, setName] = useState('');
   const [tried, setTried] = useState<{ readonly text: string; readonly answer: Tried } | null>(null);
   const { isBusy, refusal, run } = useSubmit<Tried>((answer) => setTried({ text, answer }));
+  useDraft(text !== '' && text !== tried?.text);
   const policy = name || policies[0]?.name || '';
   const tryOn = definition === undefined ? { policy } : { definition: definition ?? undefined };
   const isReady = text !== '' && (definition === undefined ? policy !== '' : definition !== null);

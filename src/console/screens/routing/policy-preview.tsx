@@ -6,6 +6,7 @@ import { spaced } from '../../logic/format.ts';
 import { FormRefusal, useSubmit } from '../../parts/form.tsx';
 import { Card } from '../../parts/page.tsx';
 import { type Column, Table } from '../../parts/table.tsx';
+import { useDraft } from '../../state/drafts.ts';
 import type { RoutingDefinition as Definition } from '../../state/policies.ts';
 import { autoModel, organizationId } from '../../state/session.ts';
 
@@ -13,8 +14,9 @@ type Preview = AnswerOf<'/v1/admin/routing/preview', 'post'>;
 
 export function PolicyPreview({ definition }: { readonly definition: Definition | null }) {
   const [text, setText] = useState('');
-  const [seen, setSeen] = useState<Preview['data'] | null>(null);
-  const { isBusy, refusal, run } = useSubmit<Preview>(({ data }) => setSeen(data));
+  const [seen, setSeen] = useState<{ readonly text: string; readonly preview: Preview['data'] } | null>(null);
+  const { isBusy, refusal, run } = useSubmit<Preview>(({ data }) => setSeen({ text, preview: data }));
+  useDraft(text !== '' && text !== seen?.text);
   const shown = organizationId();
   const send = (policy: Definition, organization: string) =>
     call('post', '/v1/admin/routing/preview', {
@@ -56,7 +58,7 @@ export function PolicyPreview({ definition }: { readonly definition: Definition 
         </form>
       )}
       <FormRefusal refusal={refusal} />
-      {seen !== null && <Seen preview={seen} />}
+      {seen !== null && <Seen preview={seen.preview} />}
     </Card>
   );
 }

@@ -84,8 +84,9 @@ describe('what is typed in the console', { skip: skipWithoutConsole }, () => {
       await page.locator('[aria-busy=true]').first().waitFor({ state: 'detached' });
       assert.deepEqual(await findBarriers(watched), []);
       // The draft is published over it, once somebody has said so.
-      await notice.getByRole('button', { name: 'Keep the draft' }).click();
+      await notice.getByRole('button', { name: 'Keep the draft' }).press('Enter');
       await notice.waitFor({ state: 'detached' });
+      assert.equal(await page.evaluate('document.activeElement.tagName'), 'TEXTAREA');
       assert.equal(await field().inputValue(), draft);
       await publish();
       await page.getByText(`version ${version + 2},`).waitFor();
@@ -102,7 +103,7 @@ describe('what is typed in the console', { skip: skipWithoutConsole }, () => {
       await page.getByRole('dialog').getByRole('button', { name: 'Publish' }).click();
       await page.getByRole('dialog').getByRole('alert').getByText('version').waitFor();
       await page.keyboard.press('Escape');
-      const take = page.getByRole('button', { name: `Take version ${version + 1}` });
+      const take = page.getByRole('button', { name: `take version ${version + 1}` });
       await take.waitFor();
       assert.equal(await field().inputValue(), draft);
       await take.click();

@@ -100,22 +100,35 @@ interface Typed<Policy> {
 }
 
 /** The text in the editor. It follows the published policy until somebody types; then it stays. */
-function useTyped<Policy extends Published<object>>(policy: Policy | null, skeleton: object) {
+function useTyped<Definition extends object, Policy extends Published<Definition>>(
+  policy: Policy | null,
+  skeleton: Definition,
+) {
   const [kept, setKept] = useState<Typed<Policy> | null>(null);
   const isOutdated = kept !== null && kept.over?.version !== policy?.version;
   const typed = kept?.isPublished && isOutdated ? null : kept;
   const base = typed === null ? policy : typed.over;
   const begin = writeDefinition(base?.definition ?? skeleton);
   const text = typed?.text ?? begin;
+  const read = readDefinition<Definition>(text);
+  const setText = (to: string) => setKept(to === begin ? null : { text: to, over: base });
+  const draft: Draft<Definition, Policy> = {
+    policy,
+    text,
+    definition: read.ok ? read.definition : null,
+    setDefinition: (definition) => setText(writeDefinition(definition)),
+  };
   return {
     text,
+    read,
+    draft,
+    setText,
     /** The version that the draft was made from; null for a new policy. */
     base,
     isChanged: typed !== null && !typed.isPublished,
     isOutdated: typed !== null && isOutdated,
-    setText: (to: string) => setKept(to === begin ? null : { text: to, over: base }),
     undo: () => setKept(null),
-    keepOverNewer: () => setKept({ text, over: policy }),
+    keepOver: () => setKept({ text, over: policy }),
     notePublished: () => setKept({ text, over: base, isPublished: true }),
   };
 }
@@ -125,17 +138,10 @@ function Editor<Definition extends object, Policy extends Published<Definition>>
 ) {
   const { policy, skeleton, note, hintOf, effectOf, publish, onPublished, onClose, children } = props;
   const [name, setName] = useState(policy?.name ?? '');
-  const typed = useTyped(policy, skeleton);
-  const { text, base, isChanged } = typed;
+  const typed = useTyped<Definition, Policy>(policy, skeleton);
+  const { text, read, draft, base, isChanged } = typed;
   const [isConfirming, setConfirming] = useState(false);
   useDraft(isChanged || name !== (policy?.name ?? ''));
-  const read = readDefinition<Definition>(text);
-  const draft = {
-    policy,
-    text,
-    definition: read.ok ? read.definition : null,
-    setDefinition: (definition: Definition) => typed.setText(writeDefinition(definition)),
-  };
   return (
     <>
       <Card
@@ -147,9 +153,7 @@ function Editor<Definition extends object, Policy extends Published<Definition>>
           </button>
         }
       >
-        {typed.isOutdated && policy !== null && base !== null && (
-          <NewerVersion base={base} newer={policy} onKeep={typed.keepOverNewer} onTake={typed.undo} />
-        )}
+        {typed.isOutdated && <NewerVersion base={base} newer={policy} onKeep={typed.keepOver} onTake={typed.undo} />}
         <form
           onSubmit={(event) => {
             event.preventDefault();
@@ -201,26 +205,33 @@ function Editor<Definition extends object, Policy extends Published<Definition>>
 }
 
 interface NewerVersionProps {
-  readonly base: Published<object>;
-  readonly newer: Published<object>;
+  readonly base: Published<object> | null;
+  readonly newer: Published<object> | null;
   readonly onKeep: () => void;
   readonly onTake: () => void;
 }
 
 /** Said above a draft whose policy somebody else has changed. The draft stays until the person decides. */
 function NewerVersion({ base, newer, onKeep, onTake }: NewerVersionProps) {
+  if (base === null || newer === null) return null;
+  // The button that is pressed goes away, so the focus moves to the text that it is about.
+  const decide = (how: () => void) => (event: { readonly currentTarget: HTMLElement }) => {
+    event.currentTarget.closest('section')?.querySelector('textarea')?.focus();
+    how();
+  };
   return (
     <div class="notice" role="alert">
       <strong>Changed by somebody else</strong>
       <p>
-        Version {newer.version} has been published since this draft was begun from version {base.version}. It changed:
+        Version {newer.version} has been published since this draft was begun from version {base.version}. A draft that
+        you keep replaces it when you publish. It changed:
       </p>
       <Changes before={base.definition} after={newer.definition} />
-      <button type="button" onClick={onKeep}>
-        Keep the draft, to publish it over version {newer.version}
+      <button type="button" onClick={decide(onKeep)}>
+        Keep the draft
       </button>{' '}
-      <button type="button" onClick={onTake}>
-        Take version {newer.version}, without the draft
+      <button type="button" onClick={decide(onTake)}>
+        Drop it, take version {newer.version}
       </button>
     </div>
   );

@@ -70,7 +70,7 @@ export function recordedOf(fact: Fact, overrides: Partial<RecordedUsage> = {}): 
     speed: null,
     geo: null,
     inputFrom: 0,
-    known: 'reported',
+    usageSource: 'reported',
     outcome: null,
     isAtEdge: false,
     requests: fact.requests,

@@ -306,7 +306,7 @@ describe('a planted difference is named', () => {
     );
     const unseen = recordedOf(
       { ...BASE, day: 2, requests: 1, input: 0, cached: 0, written: 0, output: 0, searches: 0 },
-      { known: 'unseen', outcome: 'aborted_before_first_byte' },
+      { usageSource: 'unseen', outcome: 'aborted_before_first_byte' },
     );
     const found = compare({ texts: openai(billed), recorded: [...recorded, unseen] });
     assert.deepEqual(differences(found), [`2026-11-03 ${MODEL}: cancelled ${700n * PRICES.input + 90n * outputRate}`]);
@@ -315,7 +315,7 @@ describe('a planted difference is named', () => {
       /aborted_before_first_byte 1\); they count 1 requests more/,
     );
     const part = { ...BASE, day: 2, requests: 1, input: 300, cached: 0, written: 0, output: 12, searches: 0 };
-    const counted = recordedOf(part, { known: 'counted' });
+    const counted = recordedOf(part, { usageSource: 'counted' });
     const more = FACTS.map((fact) =>
       fact.day === 2 ? { ...fact, requests: 61, input: fact.input + 301, output: fact.output + 50 } : fact,
     );
@@ -366,7 +366,7 @@ describe('a planted difference is named', () => {
 
   test('requests that are not over, a model without a price, and what nothing explains', () => {
     const nothing = { ...BASE, requests: 2, input: 0, cached: 0, written: 0, output: 0, searches: 0 };
-    const unfinished = recordedOf(nothing, { known: 'open' });
+    const unfinished = recordedOf(nothing, { usageSource: 'open' });
     const more = FACTS.map((fact) => (fact.day === 0 ? { ...fact, requests: 42, output: fact.output + 5 } : fact));
     const early = compare({ texts: openai(more), recorded: [...recorded, unfinished] });
     assert.deepEqual(differences(early), [`2026-11-01 ${MODEL}: open ${5n * outputRate}`]);

@@ -162,8 +162,8 @@ const costAlone: Explain = ({ ours, usage, costs, prices, rest }) => {
   const causes: Cause[] =
     found.length === 0 ? [] : [{ kind: 'price', evidence: found.map(describePrice).join('; '), cost: byPrice }];
   const left = rest - byPrice;
-  const unseen = ours.filter(({ known }) => known === 'unseen');
-  const guessed = ours.filter(({ known }) => known === 'counted');
+  const unseen = ours.filter(({ usageSource }) => usageSource === 'unseen');
+  const guessed = ours.filter(({ usageSource }) => usageSource === 'counted');
   if (left > 0n && unseen.length > 0) {
     const evidence = `${times(sumRequests(unseen))} of ours ended without a usage (${outcomesOf(unseen)})`;
     causes.push({ kind: 'cancelled', evidence, cost: left });

@@ -72,7 +72,7 @@ const dayEdge: Explain = ({ delta, deltaBeside, isBesideCompared, edge, edgeBesi
 };
 
 const counted: Explain = ({ delta, ours }) => {
-  const guesses = ours.filter(({ known }) => known === 'counted');
+  const guesses = ours.filter(({ usageSource }) => usageSource === 'counted');
   const requests = sumRequests(guesses);
   if (requests === 0) return null;
   // Our count covers what was relayed, not what the provider still produced after the client had left.
@@ -82,20 +82,20 @@ const counted: Explain = ({ delta, ours }) => {
 };
 
 const unseen: Explain = ({ delta, ours, theirRequests }) => {
-  const lost = ours.filter(({ known }) => known === 'unseen');
+  const lost = ours.filter(({ usageSource }) => usageSource === 'unseen');
   const requests = sumRequests(lost);
   if (requests === 0) return null;
   const more = theirRequests === null ? null : theirRequests - sumRequests(ours.filter(isMeasured));
   if (more !== null && more <= 0) return null;
   const told = more === null ? '' : `; they count ${grouped(more)} requests more than we have usage of`;
-  const guessed = sumRequests(ours.filter(({ known }) => known === 'counted'));
+  const guessed = sumRequests(ours.filter(({ usageSource }) => usageSource === 'counted'));
   const also = guessed === 0 ? '' : `; of ${times(guessed)} more the usage is our own count`;
   const evidence = `${times(requests)} of ours ended without a usage (${outcomesOf(lost)})${told}${also}`;
   return { kind: 'cancelled', evidence, part: onlyMore(delta) };
 };
 
 const open: Explain = ({ delta, ours }) => {
-  const requests = sumRequests(ours.filter(({ known }) => known === 'open'));
+  const requests = sumRequests(ours.filter(({ usageSource }) => usageSource === 'open'));
   if (requests === 0) return null;
   return {
     kind: 'open',
@@ -126,8 +126,8 @@ const rest: Explain = ({ delta, ours, theirRequests }) => {
     : { kind: 'not_billed', evidence: `${describeMeters(delta, true)}${told}`, part: delta };
 };
 
-export function isMeasured({ known }: RecordedUsage): boolean {
-  return known === 'reported' || known === 'counted';
+export function isMeasured({ usageSource }: RecordedUsage): boolean {
+  return usageSource === 'reported' || usageSource === 'counted';
 }
 
 export function sumRequests(usages: readonly RecordedUsage[]): number {

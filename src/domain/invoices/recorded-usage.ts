@@ -1,13 +1,14 @@
 // The usage of a provider by our records, summed up so that one price applies to each sum.
 
+import type { UsageSource } from '../usage/usage.ts';
 import type { Meters } from './meters.ts';
 
 /**
- * `reported`: the provider's own usage. `counted`: our own count, since the provider reported none. `unseen`: the
- * provider was called, but its usage is unknown: the client left before the first byte, no reply came, or our process
- * died. `open`: the request is not over yet.
+ * Where the usage is from, or why there is none. `reported`: the provider's own usage. `counted`: our own count, since
+ * the provider reported none. `unseen`: the provider was called, but its usage is unknown: the client left before the
+ * first byte, no reply came, or our process died. `open`: the request is not over yet.
  */
-export type Known = 'reported' | 'counted' | 'unseen' | 'open';
+export type RecordedSource = UsageSource | 'unseen' | 'open';
 
 export interface RecordedUsage {
   /** Index of the compared day; -1 is before the first day, and the number of days is after the last. */
@@ -24,7 +25,7 @@ export interface RecordedUsage {
   readonly geo: string | null;
   /** Each request had at least this many input tokens, and fewer than the next of `inputSizes`. */
   readonly inputFrom: number;
-  readonly known: Known;
+  readonly usageSource: RecordedSource;
   /** The outcome of unseen requests; null for others. */
   readonly outcome: string | null;
   /** The requests were open at midnight, or within a minute of it. */

@@ -18,7 +18,8 @@ export interface UsageParams {
 const MARGIN_MS = 3_600_000;
 
 const DETAIL = (name: string): string => `usage_details ->> '${name}'`;
-const KNOWN = `CASE WHEN ended_at IS NULL THEN 'open' WHEN usage_source IS NULL THEN 'unseen' ELSE usage_source END`;
+const USAGE_SOURCE = `CASE WHEN ended_at IS NULL THEN 'open' WHEN usage_source IS NULL THEN 'unseen'
+  ELSE usage_source END`;
 const DAYS = '$5::timestamptz[]';
 const SUMS: Readonly<Record<keyof Meters, string>> = {
   input: `CASE WHEN api <> 'images' THEN input_tokens - coalesce(cached_input_tokens, 0)
@@ -37,7 +38,7 @@ const STATEMENT = `
   SELECT width_bucket(admitted_at, ${DAYS}) - 1 AS day, provider, provider_model AS "providerModel",
     credential_id::text AS "credentialId", price_version AS "priceVersion", ${DETAIL('service_tier')} AS tier,
     ${DETAIL('speed')} AS speed, ${DETAIL('inference_geo')} AS geo,
-    width_bucket(coalesce(input_tokens, 0), $6::bigint[]) AS size, ${KNOWN} AS known,
+    width_bucket(coalesce(input_tokens, 0), $6::bigint[]) AS size, ${USAGE_SOURCE} AS "usageSource",
     CASE WHEN usage_source IS NULL THEN outcome END AS outcome,
     width_bucket(admitted_at - interval '1 minute', ${DAYS})
       <> width_bucket(coalesce(ended_at, admitted_at) + interval '1 minute', ${DAYS}) AS "isAtEdge",
@@ -100,7 +101,7 @@ function toUsage({ size, cost, suspense, ...row }: Row, thresholds: readonly num
     speed: row.speed,
     geo: row.geo,
     inputFrom: thresholds[size - 1] ?? 0,
-    known: row.known,
+    usageSource: row.usageSource,
     outcome: row.outcome,
     isAtEdge: row.isAtEdge,
     requests: row.requests,

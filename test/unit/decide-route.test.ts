@@ -619,7 +619,7 @@ describe('the record', () => {
     tiers: POLICY.tiers,
     cached: false,
     classifier: null,
-    named: null,
+    turnHashes: null,
   };
 
   test('has the names and forms of the spec, and leaves out what does not apply', () => {
@@ -659,8 +659,8 @@ describe('the record', () => {
       models: without('b'),
     });
     const classifier = { model: 'judge', inputTokens: 412, cost: picoUsd(17_304_000n), latencyMs: 120 };
-    const named = { session: 's', conversation: 'k', turn: 't' };
-    assert.deepEqual(modelRouteOf(decision, { ...circumstances, cached: true, classifier, named }), {
+    const turnHashes = { session: 's', conversation: 'k', turn: 't' };
+    assert.deepEqual(modelRouteOf(decision, { ...circumstances, cached: true, classifier, turnHashes }), {
       requested: 'service/auto',
       tier: 'strong',
       classified_tier: 'light',

@@ -111,13 +111,13 @@ function record(seed: number, conversations: number): RoutedRequest[] {
       });
       for (let repeat = 0; repeat < 1 + Math.floor(random() * 3); repeat += 1) {
         const outputTokens = Math.floor(random() * 500);
-        const named = { session: 's', conversation: `c${conversation}`, turn: `t${turn}` };
+        const turnHashes = { session: 's', conversation: `c${conversation}`, turn: `t${turn}` };
         const route = modelRouteOf(decision, {
           requested: 'service/auto',
           tiers: PUBLISHED.tiers,
           cached: repeat > 0,
           classifier: null,
-          named,
+          turnHashes,
         });
         requests.push(routed(route, decision.model, inputTokens, outputTokens));
       }

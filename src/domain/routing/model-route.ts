@@ -74,7 +74,7 @@ export interface RouteCircumstances {
   readonly cached: boolean;
   readonly classifier: ClassifierCall | null;
   /** null: no conversation was recognized. */
-  readonly named: TurnHashes | null;
+  readonly turnHashes: TurnHashes | null;
 }
 
 export interface TurnHashes {
@@ -96,7 +96,7 @@ export function modelRouteOf(decision: RouteDecision, circumstances: RouteCircum
     safety,
     tier,
   } = decision;
-  const { requested, tiers, cached, classifier, named } = circumstances;
+  const { requested, tiers, cached, classifier, turnHashes } = circumstances;
   const rank = tiers.findIndex(({ name }) => name === tier);
   const classifiedRank = tiers.findIndex(({ name }) => name === classifiedTier);
   return {
@@ -122,7 +122,9 @@ export function modelRouteOf(decision: RouteDecision, circumstances: RouteCircum
     ...(distribution === null ? {} : { distribution }),
     ...(correctionProbability === null ? {} : { correction_probability: correctionProbability }),
     ...(classifier === null ? {} : { classifier: renderCall(classifier) }),
-    ...(named === null ? {} : { session: named.session, conversation: named.conversation, turn: named.turn }),
+    ...(turnHashes === null
+      ? {}
+      : { session: turnHashes.session, conversation: turnHashes.conversation, turn: turnHashes.turn }),
     ...(safety === null ? {} : { safety }),
   };
 }

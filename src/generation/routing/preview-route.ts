@@ -82,7 +82,13 @@ export class RoutePreviewer {
     const classification = prepared === null ? null : await this.classify(request, policy, { ...prepared, isFollowUp });
     const judgement = judgementOf(request, prepared, classification);
     const decision = decideFor(request, policy, { judgement, previous, prepared });
-    return this.show(request, policy, { decision, prepared, previous, classification, named: named?.hashes ?? null });
+    return this.show(request, policy, {
+      decision,
+      prepared,
+      previous,
+      classification,
+      turnHashes: named?.hashes ?? null,
+    });
   }
 
   /** null: there is no text to classify. */
@@ -104,14 +110,14 @@ export class RoutePreviewer {
   }
 
   private show(request: RoutingRequest, policy: RoutingPolicy, found: Found): RoutePreview {
-    const { decision, prepared, previous = null, classification = null, named = null } = found;
+    const { decision, prepared, previous = null, classification = null, turnHashes = null } = found;
     const params = candidateParams(request, policy, { previous, prepared });
     const circumstances = {
       requested: this.parts.virtualModel,
       tiers: policy.tiers,
       cached: false,
       classifier: classification?.call ?? null,
-      named,
+      turnHashes,
     };
     return {
       outcome: 'routed',
@@ -132,7 +138,7 @@ interface Found {
   readonly prepared: PreparedConversation | null;
   readonly previous?: PreviousTurn | null;
   readonly classification?: Classification | null;
-  readonly named?: TurnHashes | null;
+  readonly turnHashes?: TurnHashes | null;
 }
 
 function judgementOf(

@@ -106,10 +106,10 @@ export class Router {
     if (refusal !== null) return refusal;
     if (request.hasLeft()) return null;
     const prepared = await this.prepare(request);
-    const named = prepared === null ? null : (nameTurn(request, prepared)?.hashes ?? null);
+    const turnHashes = prepared === null ? null : (nameTurn(request, prepared)?.hashes ?? null);
     const isFollowUp = prepared === null || prepared.humanTexts.length > 0;
     const decision = isFollowUp ? continued : { ...continued, previous: null };
-    return this.routed(request, policy, { decision, named, cached: !isFollowUp });
+    return this.routed(request, policy, { decision, turnHashes, cached: !isFollowUp });
   }
 
   private prepare({ api, body, principal }: RoutingRequest): ReturnType<typeof prepareBody> {
@@ -140,7 +140,7 @@ export class Router {
     if (prepared === null)
       return this.routed(request, policy, { decision: decideUnclassified('classifier_failed'), cached: false });
     const named = nameTurn(request, prepared);
-    const found = { named: named?.hashes ?? null };
+    const found = { turnHashes: named?.hashes ?? null };
     if (candidates.isTooLarge && (await this.isTooLarge(request, policy, prepared, named?.key ?? null)))
       return { kind: 'routing_too_large' };
     if (request.hasLeft()) return null;
@@ -154,7 +154,7 @@ export class Router {
           cached: false,
         });
       return this.routed(request, policy, {
-        named: { ...named.hashes, turn: latest.turn },
+        turnHashes: { ...named.hashes, turn: latest.turn },
         decision: repeatRoute(policy, candidates, latest.decision),
         cached: true,
       });
@@ -248,17 +248,17 @@ export class Router {
       readonly decision: RouteDecision;
       readonly cached: boolean;
       readonly classifier?: ClassifierCall | null;
-      readonly named?: TurnHashes | null;
+      readonly turnHashes?: TurnHashes | null;
     },
   ): Routed {
-    const { decision, cached, classifier = null, named = null } = found;
+    const { decision, cached, classifier = null, turnHashes = null } = found;
     this.parts.metrics.routed(decision.reason, cached);
     const route = modelRouteOf(decision, {
       requested: this.virtualModel,
       tiers: policy.tiers,
       cached,
       classifier,
-      named,
+      turnHashes,
     });
     return { model: decision.model, route, baseline: baselineOf(decision, api, catalog) };
   }

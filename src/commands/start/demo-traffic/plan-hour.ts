@@ -112,7 +112,7 @@ class DemoPlan {
           tiers: policy.tiers,
           cached: !isFirst,
           classifier: isFirst ? this.callOf(judgement) : null,
-          named: turn,
+          turnHashes: turn,
         });
         atMs += this.addRequest(talker, { decision, route, atMs, tokens, output: this.about(output) });
         tokens += this.about(grows / requests);

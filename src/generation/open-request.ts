@@ -211,9 +211,9 @@ export class OpenRequest implements RefusalWatch, RequestReceiver<ScopedPrincipa
    * request names.
    */
   pricedOf(deployments: readonly Deployment[]): readonly Deployment[] | Refusal {
-    const { named, calls } = this.readOnce.bounds;
+    const { namedCosts, calls } = this.readOnce.bounds;
     if (!this.principal.billed) return deployments;
-    const priced = named === undefined ? deployments : pricedDeployments(deployments, named);
+    const priced = namedCosts === undefined ? deployments : pricedDeployments(deployments, namedCosts);
     return calls === undefined || 'kind' in priced ? priced : pricedCallsFirst(priced, calls);
   }
 

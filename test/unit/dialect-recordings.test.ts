@@ -175,7 +175,7 @@ function checkBoundsOf(dialect: Dialect, name: string, body: Buffer): void {
     saved,
     refusalIfBilled: _,
     maySearch: __,
-    named: ___,
+    namedCosts: ___,
     calls: ____,
     plainTier,
     toolPromptTokens,

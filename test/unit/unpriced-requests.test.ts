@@ -25,9 +25,9 @@ function boundsOf(dialect: Dialect, body: string): RequestBounds {
 
 /** The field that is named in the refusal; null: nothing is refused. */
 function refusedField(dialect: Dialect, body: string): string | null {
-  const { refusalIfBilled, named } = boundsOf(dialect, body);
+  const { refusalIfBilled, namedCosts } = boundsOf(dialect, body);
   // Where no deployment has a price for it.
-  const refusal = refusalIfBilled ?? named?.items[0]?.refusal ?? null;
+  const refusal = refusalIfBilled ?? namedCosts?.items[0]?.refusal ?? null;
   if (refusal === null) return null;
   assert.equal(refusal.kind, 'not_safely_billable');
   assert.ok(refusal.reason !== undefined && refusal.advice !== undefined, 'it says why, and what to do');
@@ -274,7 +274,7 @@ describe('real clients', {
             : boundsOf(dialect, requestBody.toString());
         const details = { ...dialect.readUsage(kept)?.details, ...dialect.readDetails?.(kept, bounds) };
         const unpriced = unpricedDetail(details, null);
-        const isRefused = (bounds.refusalIfBilled ?? bounds.named ?? null) !== null;
+        const isRefused = (bounds.refusalIfBilled ?? bounds.namedCosts ?? null) !== null;
         if (unpriced !== null && !isRefused && bounds.maySearch !== true) odd.push(`${name}: ${unpriced}`);
       }
       const isOfTool = (line: string): boolean => OF_TOOLS.some((part) => line.includes(part));

@@ -281,9 +281,9 @@ function refuseHourCache(params: AdmissionParams): Refusal | null {
 }
 
 function refuseNamed(params: AdmissionParams): Refusal | null {
-  const { named } = params.bounds;
-  if (named === undefined) return null;
-  const able = pricedDeployments(deploymentsOf(params), named);
+  const { namedCosts } = params.bounds;
+  if (namedCosts === undefined) return null;
+  const able = pricedDeployments(deploymentsOf(params), namedCosts);
   return 'kind' in able ? able : null;
 }
 
@@ -293,16 +293,16 @@ function refuseNamed(params: AdmissionParams): Refusal | null {
  */
 function worstRates(params: AdmissionParams): WorstPrice | null {
   const { principal, dialect, served, bounds } = params;
-  const { named } = bounds;
-  if (named === undefined) return served.worstPrice.get(dialect.api) ?? null;
-  const able = principal.billed ? pricedDeployments(deploymentsOf(params), named) : deploymentsOf(params);
+  const { namedCosts } = bounds;
+  if (namedCosts === undefined) return served.worstPrice.get(dialect.api) ?? null;
+  const able = principal.billed ? pricedDeployments(deploymentsOf(params), namedCosts) : deploymentsOf(params);
   return 'kind' in able ? null : worstOf(able.map(walletPrice), namedOf(bounds));
 }
 
 /** What the request asks for that has a price of its own; undefined: nothing. */
-function namedOf({ named }: RequestBounds): Named | undefined {
-  if (named === undefined) return undefined;
-  return { details: named.details, wantsAudio: named.items.some(({ kind }) => kind === 'audio') };
+function namedOf({ namedCosts }: RequestBounds): Named | undefined {
+  if (namedCosts === undefined) return undefined;
+  return { details: namedCosts.details, wantsAudio: namedCosts.items.some(({ kind }) => kind === 'audio') };
 }
 
 /** The bounds of a request that sets no limit on its output and need not: the model writes as much as it can. */

@@ -40,7 +40,7 @@ export interface RequestBounds {
   /** Admission refuses a billed organization with this. For others the provider judges the request. */
   readonly refusalIfBilled?: Refusal | null;
   /** What only some deployments' prices cover. Absent, as nearly always: nothing. */
-  readonly named?: NamedCosts;
+  readonly namedCosts?: NamedCosts;
   /** The default service tier, if the request names it: that matters where a deployment has another default. */
   readonly plainTier?: string;
   /** The provider may search, and its findings count as input. */

@@ -48,7 +48,7 @@ export function reportedUsage(
 ): MeasuredUsage {
   const terms = price?.terms;
   const hasOwnDefault = terms !== undefined && terms.serviceTierDefault !== null;
-  const needsPlainNames = bounds.named !== undefined || hasOwnDefault;
+  const needsPlainNames = bounds.namedCosts !== undefined || hasOwnDefault;
   const needsCost = terms !== undefined && terms.cost === 'reported';
   const asksForHourCache = bounds.asksForHourCache === true;
   const kept: KeptReply = {
@@ -90,8 +90,10 @@ export function reportedUsage(
 }
 
 /** What the request named, which counts if the reply does not say how it was served. */
-function namedIn({ named, plainTier }: RequestBounds, hasOwnDefault: boolean): UsageDetails | undefined {
-  return hasOwnDefault && plainTier !== undefined ? { ...named?.details, serviceTier: plainTier } : named?.details;
+function namedIn({ namedCosts, plainTier }: RequestBounds, hasOwnDefault: boolean): UsageDetails | undefined {
+  return hasOwnDefault && plainTier !== undefined
+    ? { ...namedCosts?.details, serviceTier: plainTier }
+    : namedCosts?.details;
 }
 
 const LINE_END = Buffer.from('\n\n');

@@ -149,7 +149,7 @@ function nameCosts(
   return {
     ...bounds,
     ...(refusal === null ? {} : { refusalIfBilled: refusal }),
-    ...(named.length === 0 ? {} : { named: { items: named, details: detailsOf(named) } }),
+    ...(named.length === 0 ? {} : { namedCosts: { items: named, details: detailsOf(named) } }),
     ...plainTierNamed(table, scanned, body),
     ...(callsAny ? { maySearch: true, calls: calls ?? [] } : {}),
     ...(asksForHourCache ? { asksForHourCache } : {}),

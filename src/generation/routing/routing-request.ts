@@ -117,14 +117,14 @@ export function refusalOfOwnKeys({ api, catalog }: RoutingRequest, candidates: R
 function canPrice(
   policy: RoutingPolicy,
   api: RoutedApi,
-  { named }: RequestBounds,
+  { namedCosts }: RequestBounds,
   catalog: ServingCatalog,
 ): ((model: Model) => boolean) | undefined {
-  if (named === undefined) return undefined;
+  if (namedCosts === undefined) return undefined;
   const prices = (model: Model): boolean => {
     const deployments = catalog.byName.get(model.id)?.deployments.get(api);
     // A model that does not serve the called API fails as if the client had named it (spec 4.11).
-    return deployments === undefined || !('kind' in pricedDeployments(deployments, named));
+    return deployments === undefined || !('kind' in pricedDeployments(deployments, namedCosts));
   };
   const models = policy.tiers.flatMap((tier) => tier.models.map(({ id }) => catalog.byName.get(id)?.model));
   return models.some((model) => model !== undefined && prices(model)) ? prices : undefined;

@@ -1,5 +1,16 @@
 // One HTTP request and its response: what is answered and when, and whether the connection ends with it. The front
 // (fronts/front.ts) knows how a response is written.
+//
+// A relay writes its response in parts: `begin`, then `write` or `writeOfTotal`, then `end`. Whoever has the whole
+// answer calls `send` (`answer`, `answerJson`, `refuse`), which may have to wait for the body of the request:
+//
+//   send ─┬─ where the body ends is uncertain ──► answerBehindBody ──► once the body is dropped
+//         ├─ the connection is to close ────────► answerAtTickEnd ───► answerNow
+//         ├─ nothing of the body was seen yet ──► its first piece ───► answerSoon ──► answerNow
+//         └─ else ──────────────────────────────► answerSoon ────────► answerNow
+//
+//   answerNow ─┬─ the whole body is here ──► answerWhole
+//              └─ else ────────────────────► answerBeforeBody, and the rest of the body is dropped
 
 import type { Principal } from '../domain/identity/principal.ts';
 import type { Refusal } from '../domain/refusals/refusal.ts';
@@ -67,14 +78,14 @@ export class Exchange extends RequestHead implements BodyOwner, ResponseOwner {
   }
 
   onBodyFault(fault: unknown): void {
-    this.tellWatch();
+    this.tellClientLeft();
     this.fail(fault);
   }
 
   /** Code that waits for the body is told that the client has left. */
   onBodyLate(): void {
     if (this.status !== 0) return this.cut();
-    this.tellWatch();
+    this.tellClientLeft();
     this.refuse({ kind: 'request_timeout' });
   }
 
@@ -291,7 +302,7 @@ export class Exchange extends RequestHead implements BodyOwner, ResponseOwner {
     const rendered = this.renderRefusal(refusal);
     this.context.onRefusal(refusal.kind);
     // A refusal that cannot be recorded is answered, too.
-    this.tell(() => this.refusalWatch?.onRefused(refusal));
+    this.guard(() => this.refusalWatch?.onRefused(refusal));
     const headers = rendered.headers.flatMap(([name, value]) => [name, value]);
     headers.push(...ownHeaders);
     this.answer(rendered.status, headers, rendered.body, rendered.closesConnection);
@@ -320,18 +331,19 @@ export class Exchange extends RequestHead implements BodyOwner, ResponseOwner {
     if (this.closed) return;
     this.aborted = true;
     this.close();
-    this.tellWatch();
+    this.tellClientLeft();
   }
 
-  private tellWatch(): void {
+  private tellClientLeft(): void {
     const watch = this.clientWatch;
     this.clientWatch = null;
-    this.tell(() => watch?.onClientLeft());
+    this.guard(() => watch?.onClientLeft());
   }
 
-  private tell(watcher: () => void): void {
+  /** A fault of a watch is reported and changes nothing of the exchange. */
+  private guard(callWatch: () => void): void {
     try {
-      watcher();
+      callWatch();
     } catch (fault) {
       this.context.onFault(fault, this);
     }

@@ -8,6 +8,7 @@ import { countTokens } from '../../src/generation/dialects/count-tokens.ts';
 import type { Dialect } from '../../src/generation/dialects/dialect.ts';
 import { messages } from '../../src/generation/dialects/messages.ts';
 import { responses } from '../../src/generation/dialects/responses.ts';
+import { withDataInOneLine } from '../../src/generation/sse/joined-lines.ts';
 import { readResponseId } from '../../src/generation/sse/response-id.ts';
 import { cutReply, keptReply } from '../support/kept-replies.ts';
 
@@ -18,11 +19,17 @@ const START = `data: {"type":"message_start","message":{"id":"m","content":[],"s
 const STOP = 'data: {"type":"message_stop"}\n\n';
 const LONG = 'x'.repeat(400_000);
 const PROMPT_LOGPROBS = Array.from({ length: 2_000 }, (_, at) => `{"${at}":{"logprob":-0.5,"rank":1}}`).join();
+const [PARSED_FAKE, PARSED_CHAT, PARSED_TYPED] = [FAKE, CHAT, TYPED].map((text) => JSON.parse(text));
+
+/** An event's data as an indented document, a line of data for each of its lines. */
+function inLines(data: object, end = '\n'): string {
+  return JSON.stringify(data, null, 1).replace(/.+\n?/g, (line) => `data: ${line.trimEnd()}${end}`);
+}
 
 type Counts = readonly [input: number | null, output: number | null] | null;
 
 function countsOf(dialect: Dialect, reply: string): Counts {
-  const usage = dialect.readUsage(keptReply(reply));
+  const usage = dialect.readUsage(withDataInOneLine(keptReply(reply)));
   return usage === null ? null : [usage.inputTokens, usage.outputTokens];
 }
 
@@ -259,6 +266,62 @@ describe('usage is known by its place', () => {
       `${START.replace('"stop_reason":null', '"stop_reason":"tool_use"')}${STOP}`,
       [7, 1],
     ],
+    ...['\n', '\r\n'].flatMap((end): (readonly [string, Dialect, string, Counts])[] => [
+      [
+        `chat stream: data in many lines, behind counts of the way, ${JSON.stringify(end)}`,
+        chatCompletions,
+        `data: {"usage":${FAKE}}${end}${end}${inLines({ choices: [{ usage: PARSED_FAKE }], usage: PARSED_CHAT }, end)}${end}data: [DONE]${end}${end}`,
+        [7, 2],
+      ],
+      [
+        `chat stream: data in many lines, the usage in a choice, ${JSON.stringify(end)}`,
+        chatCompletions,
+        `${inLines({ choices: [{ usage: PARSED_CHAT }] }, end)}${end}`,
+        [7, 2],
+      ],
+      [
+        `chat stream: data in many lines, too long to keep, ${JSON.stringify(end)}`,
+        chatCompletions,
+        `${inLines({ a: LONG.slice(200_000), b: { usage: PARSED_FAKE }, usage: PARSED_CHAT, c: { usage: PARSED_FAKE } }, end)}${end}`,
+        [7, 2],
+      ],
+      [
+        `chat stream: events without a blank line between them, ${JSON.stringify(end)}`,
+        chatCompletions,
+        `data: {"choices":[],"usage":null}${end}data: {"choices":[],"usage":${CHAT}}${end}data: {"x":{"usage":${FAKE}}}${end}data: [DONE]${end}`,
+        [7, 2],
+      ],
+      [
+        `responses stream: data in many lines, a tool says usage, ${JSON.stringify(end)}`,
+        responses,
+        `event: response.output_item.done${end}${inLines({ item: { usage: PARSED_FAKE } }, end)}${end}event: response.completed${end}${inLines({ response: { tools: [{ usage: PARSED_FAKE }], usage: PARSED_TYPED, x: { usage: PARSED_FAKE } } }, end)}${end}`,
+        [7, 2],
+      ],
+      [
+        `responses stream: data in many lines, one of which is a whole object, ${JSON.stringify(end)}`,
+        responses,
+        `data: {"type":"response.completed","response":{"usage":${TYPED},"tools":[${end}data: {"usage":${FAKE}}${end}data: ]}}${end}${end}`,
+        [7, 2],
+      ],
+      [
+        `responses stream: data in many lines, a whole object before the last, ${JSON.stringify(end)}`,
+        responses,
+        `data: {"type":"response.completed","response":{"tools":[${end}data: {"usage":${FAKE}}${end}data: ],"usage":${TYPED}}}${end}${end}data: {"x":${end}data: {}${end}data: ,"usage":null}${end}${end}`,
+        [7, 2],
+      ],
+      [
+        `messages stream: data in many lines, ${JSON.stringify(end)}`,
+        messages,
+        `${inLines({ message: { usage: PARSED_TYPED, stop_reason: null }, type: 'message_start' }, end)}${end}${inLines({ delta: { usage: PARSED_FAKE }, usage: { output_tokens: 3 } }, end)}${end}`,
+        [7, 3],
+      ],
+      [
+        `messages stream: the start in many lines, whole when it begins, ${JSON.stringify(end)}`,
+        messages,
+        `event: message_start${end}${inLines({ message: { usage: PARSED_TYPED, stop_reason: 'tool_use' } }, end)}${end}`,
+        [7, 2],
+      ],
+    ]),
     ['an error', messages, '{"type":"error","error":{"type":"overloaded_error"}}', null],
     ['nothing', chatCompletions, '', null],
   ];
@@ -276,7 +339,7 @@ describe('of a reply that broke off', () => {
   /** Where the usage is whole enough to be believed, cut at every byte. */
   function checkEveryCut(dialect: Dialect, reply: string, believedFrom: number, expected: Counts): void {
     for (let length = 0; length <= reply.length; length++) {
-      const usage = dialect.readUsage(cutReply(reply.slice(0, length)));
+      const usage = dialect.readUsage(withDataInOneLine(cutReply(reply.slice(0, length))));
       const found = usage === null || usage.outputTokens === null ? null : [usage.inputTokens, usage.outputTokens];
       assert.deepEqual(found, length >= believedFrom ? expected : null, reply.slice(0, length));
     }
@@ -305,6 +368,17 @@ describe('of a reply that broke off', () => {
     checkEveryCut(chatCompletions, chat, chat.indexOf('\n\ndata: [DONE]') + 1, [7, 2]);
     const message = `${START}data: {"type":"message_delta","delta":{"usage":${FAKE}},"usage":{"output_tokens":2}}\n\n${STOP}`;
     checkEveryCut(messages, message, message.indexOf(`\n\n${STOP}`) + 1, [7, 2]);
+    const withoutBlankLines = `data: {"choices":[],"usage":${CHAT}}\ndata: {"x":{"usage":${FAKE}}}\ndata: [DONE]\n`;
+    checkEveryCut(chatCompletions, withoutBlankLines, withoutBlankLines.indexOf('\n') + 1, [7, 2]);
+  });
+
+  test('one whose data is in many lines is believed when its blank line is over', () => {
+    const chat = inLines({
+      choices: [{ message: { usage: PARSED_FAKE } }],
+      usage: PARSED_CHAT,
+      x: { usage: PARSED_FAKE },
+    });
+    checkEveryCut(chatCompletions, `${chat}\ndata: [DONE]\n\n`, chat.length + 1, [7, 2]);
   });
 });
 

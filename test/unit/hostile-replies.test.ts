@@ -7,6 +7,7 @@ import { chatCompletions } from '../../src/generation/dialects/chat-completions.
 import type { KeptReply } from '../../src/generation/dialects/dialect.ts';
 import { servedTier, servedTools } from '../../src/generation/dialects/usage/reply-details.ts';
 import { EventLines, eventOf } from '../../src/generation/guardrails/event-lines.ts';
+import { withDataInOneLine } from '../../src/generation/sse/joined-lines.ts';
 import { StoredReply } from '../../src/generation/sse/stored-reply.ts';
 import { UsageChunkFilter } from '../../src/generation/sse/usage-chunk-filter.ts';
 import { documentUsage, lastEventUsage } from '../../src/generation/sse/usage-window.ts';
@@ -119,6 +120,7 @@ test('of what is no JSON little is parsed, since each try costs microseconds', (
   const line = 'data: {"usage":{\n';
   const lines = many(line, 250_000);
   assert.equal(chatCompletions.readUsage(replyOf(lines)), null);
+  assert.equal(chatCompletions.readUsage(withDataInOneLine(replyOf(lines))), null);
   assert.deepEqual(servedTools(replyOf(`{${many('"tool_usage":{1},', 250_000)}"a":1}`), true, NO_USAGE), []);
   const filter = new UsageChunkFilter();
   assert.equal(filter.feed(Buffer.from(lines)).toString() + filter.end().toString(), lines);

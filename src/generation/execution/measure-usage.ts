@@ -7,7 +7,8 @@ import type { CountTokensInput } from '../../domain/usage/count-tokens-task.ts';
 import { NO_COUNTS, type Usage, type UsageDetails } from '../../domain/usage/usage.ts';
 import type { WorkerPool } from '../../platform/worker-pool.ts';
 import { countTokens } from '../count-tokens.ts';
-import type { Dialect, KeptReply, ReplyWatch, RequestBounds } from '../dialects/dialect.ts';
+import type { Dialect, ReplyWatch, RequestBounds } from '../dialects/dialect.ts';
+import { withDataInOneLine } from '../sse/joined-lines.ts';
 import { type MeasuredUsage, NO_USAGE } from './observed-end.ts';
 
 /** How long a count may take; the longest text takes a few seconds. After this the bound is used instead. */
@@ -51,7 +52,7 @@ export function reportedUsage(
   const needsPlainNames = bounds.namedCosts !== undefined || hasOwnDefault;
   const needsCost = terms !== undefined && terms.cost === 'reported';
   const asksForHourCache = bounds.asksForHourCache === true;
-  const kept: KeptReply = {
+  const kept = withDataInOneLine({
     beginning: relayed.beginning(),
     end: endOf(relayed),
     condensed: relayed.condensedDocument(),
@@ -59,7 +60,7 @@ export function reportedUsage(
     needsPlainNames,
     needsCost,
     asksForHourCache,
-  };
+  });
   const truncated = dialect.isTruncated?.(kept, watch?.endedBy ?? null) === true;
   const raw = dialect.readUsage(kept, watch, clientLeft);
   const details = joined(namedIn(bounds, hasOwnDefault), dialect.readDetails?.(kept, bounds), raw?.details);

@@ -207,23 +207,23 @@ describe('tollgate routing replay', () => {
 
   test('refuses a draft that could not be published, and says what it cannot replay', async (context) => {
     const directory = temporaryDirectory(context);
-    const replay = async (text: string, ...more: readonly string[]) => {
+    const replay = async (text: string, options: readonly string[] = ['--days', '1']) => {
       const file = join(directory, 'draft.yaml');
       writeFileSync(file, text);
-      return routing.tollgate.run(['routing', 'replay', '--policy', file, '--days', '1', ...more]);
+      return routing.tollgate.run(['routing', 'replay', '--policy', file, ...options]);
     };
-    const mistakes: readonly [string, readonly string[], RegExp][] = [
+    const mistakes: readonly [string, readonly string[] | undefined, RegExp][] = [
       [
         DRAFT.replace('sim/small', 'sim/nowhere'),
-        [],
+        undefined,
         /the draft cannot be used: tiers\.0\.models\.0\.id.*there is no model "sim\/nowhere"/,
       ],
-      [DRAFT.replace('tiers:', 'tears:'), [], /draft\.yaml cannot be used:[^]*tears/],
-      [DRAFT, ['--organization', 'nobody'], /there is no organization "nobody"/],
+      [DRAFT.replace('tiers:', 'tears:'), undefined, /draft\.yaml cannot be used:[^]*tears/],
+      [DRAFT, ['--days', '1', '--organization', 'nobody'], /there is no organization "nobody"/],
       [DRAFT, ['--days', '0'], /--days: must be a whole number/],
     ];
-    for (const [text, more, expected] of mistakes) {
-      const { exitCode, output } = await replay(text, ...more);
+    for (const [text, options, expected] of mistakes) {
+      const { exitCode, output } = await replay(text, options);
       assert.notEqual(exitCode, 0);
       assert.match(output, expected);
     }

@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import type { ModelRoute } from '../../src/domain/routing/model-route.ts';
+import { notifyAboutSpools, POSTING_WANTED_CHANNEL } from '../../src/storage/postgres/ledger/open-spools.ts';
 import { createPostgres, type Postgres } from '../../src/storage/postgres/pool.ts';
 import { type FakeUpstream, type ReceivedRequest, startFakeUpstream } from './fake-upstream.ts';
 import { type Front, startFront } from './front.ts';
@@ -191,13 +192,15 @@ export async function startRoutingInstallation(options: RoutingOptions = {}): Pr
       };
     },
     async routeOf(executionId) {
-      const read = async () =>
-        (
-          await postgres.query<{ model_route: ModelRoute | null; ended: boolean }>(
-            'SELECT model_route, ended_at IS NOT NULL AS ended FROM generations WHERE id = $1',
-            [executionId],
-          )
-        ).rows[0];
+      const read = async () => {
+        const { rows } = await postgres.query<{ model_route: ModelRoute | null; ended: boolean }>(
+          'SELECT model_route, ended_at IS NOT NULL AS ended FROM generations WHERE id = $1',
+          [executionId],
+        );
+        // As a look-up does that waits for its record: jobs posts it at once.
+        if (rows[0]?.ended !== true) await notifyAboutSpools(postgres, POSTING_WANTED_CHANNEL, '');
+        return rows[0];
+      };
       const row = await waitFor('the record to be posted', read, (found) => found?.ended === true);
       assert.ok(row?.model_route, 'the request was not routed');
       return row.model_route;

@@ -161,12 +161,14 @@ describe('a stream with', () => {
     for (const [path, { events }] of Object.entries(APIS))
       test(`${name}: ${path}`, async () => {
         const body = write(events);
-        // A screened stream whose lines end in carriage returns alone gets line feeds for them.
+        // A screened stream whose lines end in carriage returns alone gets line feeds for them. Where a piece ended
+        // behind the first one, that has been passed on already, and its line feed follows it.
         const screened = body.replaceAll(/\r(?!\n)/g, '\n');
+        const ofReturns = (text: string): string => (screened === body ? text : text.replace('\r\n', '\n'));
         for (const split of SPLITS) {
           script = { ...STREAM, body, split };
           assert.equal(await ask(path, 'key', 'm'), body, split.kind);
-          assert.equal(await ask(path, 'guarded', 'm'), screened, `guarded ${split.kind}`);
+          assert.equal(ofReturns(await ask(path, 'guarded', 'm')), screened, `guarded ${split.kind}`);
           // Of an event in several lines nothing is left out: its usage goes to the client, too.
           if (path !== CHAT || name === TWO_LINES || name.startsWith(MANY_LINES)) continue;
           const left = dataOf(body).filter((data) => !data.includes('usage'));

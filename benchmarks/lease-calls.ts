@@ -22,6 +22,11 @@ interface Experiment {
   readonly seconds: number;
 }
 
+interface Waits {
+  readonly admitted: number[];
+  readonly refused: number[];
+}
+
 interface Result {
   readonly requests: number;
   readonly admitted: number;
@@ -32,8 +37,10 @@ interface Result {
   readonly wronglyRefused: number;
   /** Those of the wrongly refused requests that the free amount had covered for longer than REMEMBERED_MS. */
   readonly longWronglyRefused: number;
-  /** Lease requests that were granted nothing. */
+  /** Lease requests that were granted less than they needed. */
   readonly inVain: number;
+  /** How long those waited that were not answered from memory. */
+  readonly waitedMs: Waits;
   readonly calls: { readonly take: number; readonly giveBack: number; readonly revoke: number };
   readonly callsInBusiestSecond: number;
   /** The share of the usable amount that was used; null if the load wants less than there is. */
@@ -188,6 +195,7 @@ class Run {
   private held = 0n;
   private spent = 0n;
   private waiting = 0;
+  private readonly waitedMs: Waits = { admitted: [], refused: [] };
   private readonly admittedMs: number[] = [];
   /** For rates: admitted requests by the last second for which they were granted. */
   private readonly admittedBySecond = new Map<number, bigint>();
@@ -214,6 +222,7 @@ class Run {
       wronglyRefused: this.wronglyRefused,
       longWronglyRefused: this.longWronglyRefused,
       inVain: this.model.inVain,
+      waitedMs: this.waitedMs,
       calls: { ...calls },
       callsInBusiestSecond: Math.max(...callsBySecond.values()),
       reached: this.reached(),
@@ -261,7 +270,9 @@ class Run {
       return;
     }
     this.waiting += 1;
+    const cameAtMs = world.nowMs;
     void held.then((result) => {
+      this.waitedMs['reason' in result ? 'refused' : 'admitted'].push(world.nowMs - cameAtMs);
       if (!('reason' in result)) this.begin(index, result[0] as Hold);
       else if (couldBeServed && this.canBeServed(this.waiting)) {
         this.noteFull(0);
@@ -392,9 +403,10 @@ setImmediate(printAll);
 function printAll(): void {
   console.log(
     '| shared by all | requests/s | admitted | reached | wrongly refused | for longer | calls/s | busiest second | ' +
-      'take · give back · revoke | calls per 1,000 requests | in vain per refused |',
+      'take · give back · revoke | calls per 1,000 requests | in vain per refused | ' +
+      'waited, p50 · p99 ms: admitted | refused |',
   );
-  console.log('|---|---|---|---|---|---|---|---|---|---|---|');
+  console.log('|---|---|---|---|---|---|---|---|---|---|---|---|---|');
   for (const experiment of EXPERIMENTS.filter(({ name }) => name.includes(values.only))) {
     const result = new Run(experiment, Number(values.gateways), Number(values.seed)).execute();
     const { calls, requests } = result;
@@ -411,6 +423,8 @@ function printAll(): void {
       `${calls.take} · ${calls.giveBack} · ${calls.revoke}`,
       ((1_000 * total) / requests).toFixed(1),
       requests === result.admitted ? '' : (result.inVain / (requests - result.admitted)).toFixed(3),
+      describeWaits(result.waitedMs.admitted),
+      describeWaits(result.waitedMs.refused),
     ];
     console.log(`| ${cells.join(' | ')} |`);
     if (result.isOverspent) {
@@ -418,4 +432,10 @@ function printAll(): void {
       process.exitCode = 1;
     }
   }
+}
+
+function describeWaits(waitedMs: number[]): string {
+  waitedMs.sort((one, other) => one - other);
+  const at = (part: number): string => (waitedMs[Math.floor(part * waitedMs.length)] ?? 0).toFixed(0);
+  return waitedMs.length === 0 ? '' : `${at(0.5)} · ${at(0.99)}`;
 }

@@ -14,6 +14,7 @@ import { type LedgerView, openLedgerView } from '../support/ledger-view.ts';
 import { limitedKey, renderOrganization } from '../support/limited-organizations.ts';
 import { readMetrics } from '../support/metric-values.ts';
 import { residentBytes } from '../support/process-table.ts';
+import { untilShipped } from '../support/shipped-spool.ts';
 import { type SimulatedProvider, startSimulatedProvider } from '../support/simulated-provider.ts';
 import { decimalOfPico, KEYS, OPENING_CREDIT_PICO, testConfiguration } from '../support/test-configuration.ts';
 import { pause, waitFor } from '../support/waiting.ts';
@@ -164,6 +165,7 @@ async function play(scene: Scene): Promise<ClickHouseAwayReport> {
     seen,
     organizations: ASKERS,
   });
+  await untilShipped(tollgate, ledger);
   const backMs = { ...back.backMs, ...(await spoolToBeEmpty(scene, back.atMs)) };
   const facts = await selectFacts((query) => selectRows(engine.client, query));
   const { generations } = settled;

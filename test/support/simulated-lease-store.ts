@@ -61,6 +61,8 @@ function drained(): Promise<void> {
 
 const RATE_SPAN_SECONDS = 60;
 const LOCK_TIMEOUT_MS = 200;
+/** How exactly a waiting call sees the end of a lock. */
+const LOCK_STEP_MS = 5;
 
 interface StoredQuota {
   readonly kind: Quota['kind'];
@@ -180,8 +182,11 @@ export class SimulatedLeaseStore {
   private async call<T>(name: keyof SimulatedLeaseStore['calls'], act: () => T, quota?: Quota): Promise<T | NotDone> {
     this.calls[name] += 1;
     if (quota !== undefined && this.refused.has(quota.key)) return 'refused';
-    if (quota !== undefined && this.locked.has(quota.key)) await this.time.wait(LOCK_TIMEOUT_MS);
-    if (quota !== undefined && this.locked.has(quota.key)) return 'busy';
+    const givesUpAtMs = this.time.nowMs + LOCK_TIMEOUT_MS;
+    while (quota !== undefined && this.locked.has(quota.key)) {
+      if (this.time.nowMs >= givesUpAtMs) return 'busy';
+      await this.time.wait(LOCK_STEP_MS);
+    }
     if (this.lockRate > 0 && quota !== undefined && this.random() < this.lockRate) {
       await this.time.wait(LOCK_TIMEOUT_MS);
       return 'busy';

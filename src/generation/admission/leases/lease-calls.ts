@@ -20,9 +20,9 @@ import { firstCameAtMs, smallestNeed, type Waiter } from './waiter.ts';
  * processes return what they release at once, for longer than this (REVOKED_MS).
  */
 const REVOCATION_INTERVAL_MS = 1_000;
-/** How long the other processes have to return what they had available when asked, or what they release later. */
+/** How long what other processes return may take: what they had when asked, or what their requests release later. */
 const REVOCATION_WINDOW_MS = 400;
-/** The first pause before the store is asked again. Each further pause is as long as the time since the revocation. */
+/** The shortest pause before the store is asked again. Until a revocation is sent, the pauses double. */
 const REVOCATION_POLL_MS = 30;
 /** The pause before the next refill, after a refill that granted too little or could not be requested. */
 const REFILL_PAUSE_MS = 500;
@@ -185,6 +185,7 @@ export class LeaseCalls {
         return answer === 'lost';
       }
       lease.notBeforeMs = nowMs + LOCKED_PAUSE_MS;
+      if (answer === 'busy') lease.othersReturnSinceMs = nowMs;
       lease.refillNotBeforeMs = nowMs + REFILL_PAUSE_MS;
       return true;
     }
@@ -258,19 +259,20 @@ export class LeaseCalls {
     // After so many refusals in a row requests no longer wait for other processes. One request a second still asks the
     // store, and finds what has been returned.
     if (lease.refusals.inRow >= REFUSALS_WAITED) return 'nothing more';
-    // The window of the last revocation is over. Processes still return what they release at once, and such a return
-    // may be on its way, so it has as long to arrive. One more look is enough after a recent refusal, and for a rate,
-    // which has room with the next second anyway. Otherwise what the store has answered is no newer than the question:
-    // on a slow machine returns arrive while the answer is on its way.
-    const isOneLook = lease.isRate || lease.refusals.inRow > 0;
-    const seenMs = isOneLook ? this.time.monotonicMs() : askedMs;
-    const isLongAgo = seenMs - lease.shortAtMs >= REVOCATION_WINDOW_MS;
-    const sinceMs = isLongAgo ? cameAtMs : lease.shortAtMs;
-    if (isLongAgo && seenMs - sinceMs >= (isOneLook ? REVOCATION_POLL_MS : REVOCATION_WINDOW_MS)) return 'nothing more';
-    const passedMs = this.time.monotonicMs() - sinceMs;
-    // An answer may be late by seconds, as after the process stood still: no pause is longer than the window.
-    const pauseMs = Math.min(passedMs, isLongAgo ? REVOCATION_WINDOW_MS - passedMs : REVOCATION_WINDOW_MS);
-    await this.time.wait(Math.max(REVOCATION_POLL_MS, pauseMs));
+    // A request waits until the others have had a window to return what they had, and a window of its own for what
+    // requests release meanwhile, which is returned at once. A rate has room with the next second anyway, so there a
+    // request waits for one short pause. What the store has answered is no newer than the question: on a slow machine
+    // returns arrive while the answer is on its way.
+    const seenMs = lease.isRate ? this.time.monotonicMs() : askedMs;
+    const waitedMs = lease.isRate ? REVOCATION_POLL_MS : REVOCATION_WINDOW_MS;
+    const untilMs = Math.max(lease.othersReturnSinceMs + REVOCATION_WINDOW_MS, cameAtMs + waitedMs);
+    if (seenMs >= untilMs) return 'nothing more';
+    // Soon after a revocation the store has what lay idle; what was released comes at any time. Each look between the
+    // first and the last would be a call in vain for most requests.
+    const isJustRevoked = this.time.monotonicMs() - lease.shortAtMs < REVOCATION_POLL_MS;
+    // An answer may be late by seconds, as after the process stood still, and then the time may be over already.
+    const pauseMs = isJustRevoked ? REVOCATION_POLL_MS : untilMs - this.time.monotonicMs();
+    await this.time.wait(Math.min(REVOCATION_WINDOW_MS, Math.max(REVOCATION_POLL_MS, pauseMs)));
     return 'perhaps more';
   }
 

@@ -92,6 +92,8 @@ export class QuotaLease {
   private revokedAtMs = Number.NEGATIVE_INFINITY;
   /** When a process that was short, this one or another, last asked all others to return what they have available. */
   shortAtMs = Number.NEGATIVE_INFINITY;
+  /** Since when the others return all that they do not hold, without a break and without a lock in their way. */
+  othersReturnSinceMs = Number.NEGATIVE_INFINITY;
   /** This process's own revocation while it is not sent yet; null: none. */
   revocation: Revocation | null = null;
   private withdrawals = 0;
@@ -261,8 +263,9 @@ export class QuotaLease {
     this.notBeforeMs = 0;
   }
 
-  /** Another process is short: the available amount is returned, except the reserved part. */
+  /** A process was short and has told all: the available amount is returned, except the reserved part. */
   revoke(nowMs: number): void {
+    if (nowMs - this.shortAtMs >= REVOKED_MS) this.othersReturnSinceMs = nowMs;
     this.shortAtMs = nowMs;
     this.revokedAtMs = nowMs;
     this.returnUnreserved();
@@ -279,10 +282,8 @@ export class QuotaLease {
   endRevocation(isSent: boolean, nowMs: number): void {
     this.revocation = null;
     if (!isSent) return;
-    this.shortAtMs = nowMs;
-    this.revokedAtMs = nowMs;
     this.refusals.forgetLast();
-    this.returnUnreserved();
+    this.revoke(nowMs);
   }
 
   /**

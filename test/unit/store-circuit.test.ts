@@ -119,3 +119,17 @@ test('a deadline that passed while the process stood still lets an answer count 
   await late;
   assert.deepEqual(order, ['answer', 'deadline']);
 });
+
+test('a wait is over no earlier than it should be, though timers count whole milliseconds', async () => {
+  const time = createLeaseTime(systemClock);
+  const early: number[] = [];
+  // The timers of leases do not keep a process alive.
+  const alive = setInterval(() => undefined, 1_000);
+  for (let count = 0; count < 40; count += 1) {
+    const untilMs = time.monotonicMs() + 3 + count / 40;
+    await time.wait(untilMs - time.monotonicMs());
+    if (time.monotonicMs() < untilMs) early.push(untilMs - time.monotonicMs());
+  }
+  clearInterval(alive);
+  assert.deepEqual(early, []);
+});

@@ -106,6 +106,7 @@ export function hearRevocation(leases: QuotaLeases, payload: string, epoch: numb
 export function createLeaseTime(clock: Clock): LeaseTime {
   return {
     monotonicMs: () => clock.monotonicMs(),
-    wait: (ms) => sleep(ms, undefined, { ref: false }).then(socketsRead),
+    // Timers count whole milliseconds, and so may end up to two early. Who was to look at the end would look twice.
+    wait: (ms) => sleep(Math.ceil(ms) + 1, undefined, { ref: false }).then(socketsRead),
   };
 }

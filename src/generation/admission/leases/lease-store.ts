@@ -31,8 +31,9 @@ export interface LostCall {
 export interface LeaseTime {
   monotonicMs(): number;
   /**
-   * Resolves after `ms`, and not before every answer that a socket has received by then is handed on. A process that
-   * stood still runs its timers before it reads its sockets, and would otherwise take answers that are there for late.
+   * Resolves after `ms`, never earlier, and not before every answer that a socket has received by then is handed on. A
+   * process that stood still runs its timers before it reads its sockets, and would otherwise take answers that are
+   * there for late.
    */
   wait(ms: number): Promise<void>;
 }

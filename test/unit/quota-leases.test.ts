@@ -641,16 +641,34 @@ describe('leases', () => {
     assert.deepEqual(new Set(requests.slice(0, served).map(({ reason }) => reason)), new Set(['unavailable']));
   });
 
-  for (const lockedMs of [210, 260, 300])
+  for (const lockedMs of [210, 260, 300, 2_800])
     test(`what meets a lock of ${lockedMs} ms on its way back comes before its asker has given up`, async () => {
       const { store, wallet, process } = await walletElsewhere('idle');
       await store.time.run(500);
       store.time.at(508, () => store.locked.add('w'));
       store.time.at(508 + lockedMs, () => store.locked.delete('w'));
       const request = new Request(store, process, [need(wallet, 500n)]);
-      await store.time.run(1_400);
+      for (let seconds = 1; seconds <= 5; seconds += 1) {
+        await store.time.run(seconds * 1_000);
+        for (const each of store.processes) each.tick();
+      }
       assert.equal(request.reason, null);
     });
+
+  test('after a lock that outlasted a revocation, who still waits gets what was released in the meantime', async () => {
+    const store = new SimulatedLeaseStore();
+    const wallet = store.quota('credit', 'w', 1_000n);
+    const [process, other] = [store.process(), store.process()];
+    const all = new Request(store, other, [need(wallet, 1_000n)]);
+    await store.time.run(500);
+    store.time.at(540, () => store.locked.add('w'));
+    store.time.at(2_700, () => other.release(all.holds[0] as Hold, 0n));
+    store.time.at(3_000, () => store.locked.delete('w'));
+    const request = new Request(store, process, [need(wallet, 500n)]);
+    await store.time.run(5_000);
+    assert.equal(request.reason, null);
+    assert.equal(store.calls.revoke, 2);
+  });
 
   test('who comes while a revocation hangs is told as soon as the store has answered, seconds later, too', async () => {
     const { store, wallet, process } = await walletElsewhere('held');

@@ -113,9 +113,9 @@ export class LeaseCalls {
     }
     // Cleared in the same tick as the decision to stop, so that a later call of `work` begins a new loop.
     lease.work = null;
-    // After a revocation another process may wait for this return, and the next `tick` of the coarse clock is up to a
-    // second away.
-    if (failure === 'busy' && lease.isRevoked(this.time.monotonicMs()))
+    // Another process may wait for this return as long as the lock lasts, and the next `tick` of the coarse clock is up
+    // to a second away.
+    if (failure === 'busy' && lease.isContended(this.time.monotonicMs()))
       void this.time.wait(LOCKED_PAUSE_MS).then(() => this.returnQueue.add(lease));
   }
 
@@ -244,8 +244,10 @@ export class LeaseCalls {
     const nowMs = this.time.monotonicMs();
     lease.refusals.noteLeasedElsewhere(nowMs);
     const cameAtMs = firstCameAtMs(lease.waiters);
-    // Requests that came before the last revocation need no further one, however long the store takes to answer them.
-    if (nowMs - lease.shortAtMs >= REVOCATION_INTERVAL_MS && cameAtMs > lease.shortAtMs) {
+    // Requests that came before the last revocation need no further one, however long the store takes to answer them,
+    // unless they have met a lock since: it may have outlasted the revocation.
+    const needSinceMs = Math.max(cameAtMs, lease.othersReturnSinceMs);
+    if (nowMs - lease.shortAtMs >= REVOCATION_INTERVAL_MS && needSinceMs > lease.shortAtMs) {
       const { beganAtMs, sent } = lease.revocation ?? this.revoke(lease, nowMs);
       // The revocation may take as long as any other call.
       const leftMs = beganAtMs + CALL_DEADLINE_MS - nowMs;

@@ -338,7 +338,7 @@ export class QuotaLease {
     return this.isRevoked(nowMs) || this.isContended(nowMs) || !this.refusals.isOver(nowMs);
   }
 
-  private isContended(nowMs: number): boolean {
+  isContended(nowMs: number): boolean {
     return nowMs - this.shortAtMs < CONTENDED_MS;
   }
 

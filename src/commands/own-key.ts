@@ -2,6 +2,7 @@
 // standard input, never from an argument, which every user of the machine could see.
 
 import { readFileSync } from 'node:fs';
+import type { z } from 'zod';
 import type { Environment } from '../config.ts';
 import { ownKeySchema } from '../domain/configuration/schema/own-key-schema.ts';
 import { destinationOf } from '../domain/models/key-destination.ts';
@@ -9,6 +10,7 @@ import type { RotatedSecret } from '../domain/own-keys/key-changes.ts';
 import { isKeyProblem, isOpen, ownProvider } from '../domain/own-keys/key-kinds.ts';
 import type { OwnKey } from '../domain/own-keys/own-key.ts';
 import { shownState } from '../domain/own-keys/shown-state.ts';
+import { JSON_TYPES, wordsOf } from '../domain/refusals/issue-words.ts';
 import { StartFault } from '../installation/start-fault.ts';
 import { systemClock } from '../platform/clock.ts';
 import { EgressGuard } from '../platform/egress/egress-guard.ts';
@@ -124,9 +126,10 @@ async function create(work: Work): Promise<readonly string[]> {
     ...(values.settings === undefined ? {} : { settings: readSettings(values.settings) }),
     ...(values['base-url'] === undefined ? {} : { base_url: values['base-url'] }),
   });
-  const issue = read.error?.issues[0];
-  if (issue !== undefined || !read.success)
-    throw new UsageFault(`--${issue?.path.join('.').replace('_', '-') ?? 'kind'}: ${issue?.message ?? 'is wrong'}`);
+  if (!read.success) {
+    const [issue] = read.error.issues as [z.core.$ZodIssue];
+    throw new UsageFault(`--${issue.path.join('.').replace('_', '-')}: ${wordsOf(issue, JSON_TYPES)}`);
+  }
   const key = read.data;
   const { verdict, givenFor } = await askProvider(work, key, key.secret);
   const everybody = { teams: null, apiKeys: null, users: null, expiresAtMs: null };

@@ -79,7 +79,7 @@ test('every mistake in the file, each in a line', async (context) => {
     `tollgate: SIGN_IN_FILE: ${file} cannot be used:`,
     'tollgate: OKTA_SECRET is not set',
     'tollgate: oidc[0].client_id: is missing',
-    'tollgate: oidc[0]: Unrecognized key: "clientid"',
+    'tollgate: oidc[0]: has an unknown key: clientid',
     'tollgate: oidc[1].id: must be a name in small letters',
     'tollgate: oidc[1].issuer: must be the URL of the issuer',
   ]);

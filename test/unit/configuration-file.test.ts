@@ -278,6 +278,11 @@ organizations: [{ slug: acme, billing: none, limits: [${limits}] }]
       'model_list: [{ model_name: m }]\n',
       /^tollgate\.yaml:1: model_list: is of LiteLLM's configuration, which "tollgate import litellm" converts$/,
     ],
+    [
+      'an unknown key in the price of an own model',
+      'organizations:\n  - slug: acme\n    billing: none\n    model_prices: { a/b: { imput: "1" } }\n',
+      /^tollgate\.yaml:4: organizations\[0\]\.model_prices\.a\/b\.imput: unknown key$/,
+    ],
     ['broken YAML', 'providers: []\nmodels: [\n', /^tollgate\.yaml:[23]: /],
     ['a key that stands twice', 'providers: []\nproviders: []\n', /^tollgate\.yaml:2: .*unique/],
     ['a list where a mapping belongs', '- providers\n', /^tollgate\.yaml:1: must be a mapping/],

@@ -427,7 +427,20 @@ describe('an export that cannot be read', () => {
     ['a cut file', usage.slice(0, 400), /^line 1, column \d+: .* cut$/],
     ['a comma too many', '{"data":[\n {"start_time":1,,}\n]}', /^line 2, column 18: not JSON: /],
     ['depth', '['.repeat(100_000), /^line 1, column 65: nested deeper than 64/],
-    ['no data', '{"pages":[]}', /^page 1, data: /],
+    ['no data', '{"pages":[]}', /^page 1, data: is missing$/],
+    ['no list', '{"data":1}', /^page 1, data: must be a list$/],
+    ['pages that are none', '[[1]]', /^page 1: must be an object$/],
+    [
+      'a row that is none',
+      usage.replace(/"results":\[/, '$&5,'),
+      /^page 1, data\[0\]\.results\[0\]: must be an object$/,
+    ],
+    ['an odd end', '{"data":[],"has_more":1}', /^page 1, has_more: must be true or false$/],
+    [
+      'a quantity of another kind',
+      openaiCosts(FACTS, OPTIONS).replace('"line_item"', '"quantity":true,$&'),
+      /^bucket 1, results\[0\]\.quantity: must be a number or a string$/,
+    ],
     [
       'a wrong count',
       usage.replace('"output_tokens":21000', '"output_tokens":-3'),
@@ -476,6 +489,11 @@ describe('an export that cannot be read', () => {
     const other = readAnthropicInvoice(text.replace(/"starting_at":"[^"]*"/, '"starting_at":"Sunday"'));
     assert.ok(!other.ok);
     assert.match(other.problem, /^page 1, data\[0\]\.starting_at: must be a moment/);
+    const third = readAnthropicInvoice(
+      anthropicUsage(FACTS, OPTIONS).replace(/"cache_creation":\{[^}]*\}/, '"cache_creation":4'),
+    );
+    assert.ok(!third.ok);
+    assert.match(third.problem, /^bucket 1, results\[0\]\.cache_creation: must be an object$/);
     assert.ok(!readAnthropicInvoice(openaiUsage(FACTS, OPTIONS)).ok);
   });
 

@@ -1,11 +1,14 @@
 // Calls the providers of a configuration file from the command line: through the same client, proxies and certificates
 // as a gateway, with tokens that it obtains as jobs does for a gateway.
 
+import type { z } from 'zod';
 import { type Environment, readConfig } from '../../config.ts';
 import { configuredProvider } from '../../domain/configuration/schema/provider-schema.ts';
 import { readRequestSettings } from '../../domain/configuration/schema/request-settings.ts';
 import type { TokenFields, TokenSecret } from '../../domain/configuration/schema/token-schema.ts';
 import type { Provider } from '../../domain/models/provider.ts';
+import { wordsOf, YAML_TYPES } from '../../domain/refusals/issue-words.ts';
+import { issuesWithin } from '../../domain/refusals/union-issues.ts';
 import { systemClock } from '../../platform/clock.ts';
 import { MetricsRegistry } from '../../platform/metrics.ts';
 import { ProviderCalls, type Providers } from '../../upstream/providers.ts';
@@ -44,8 +47,8 @@ export async function callableProvider(entry: unknown, environment: Environment)
     return { ok: false, lacks: 'entry', reason: `needs ${name}, which the environment does not have` };
   const parsed = configuredProvider.safeParse(filled);
   if (!parsed.success) {
-    const [issue] = parsed.error.issues;
-    const reason = `has a mistake in the file: ${issue?.path.join('.')} ${issue?.message}`;
+    const [issue] = parsed.error.issues.flatMap(issuesWithin) as [z.core.$ZodIssue];
+    const reason = `has a mistake in the file: ${issue.path.join('.')} ${wordsOf(issue, YAML_TYPES)}`;
     return { ok: false, lacks: 'entry', reason };
   }
   const { requests, tokenSecret, ...plain } = parsed.data;

@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import type { Bucket, CostLine, InvoiceRead, UsageLine } from './invoice.ts';
 import type { Meter } from './meters.ts';
-import { amount, CUT_NOTE, count, RowsSeen, readPages, word } from './read-pages.ts';
+import { amount, CUT_NOTE, count, RowsSeen, readPages, resultProblem, word } from './read-pages.ts';
 
 const CENT_DECIMALS = 10;
 const LONG_CONTEXT = '200k-1M';
@@ -69,7 +69,7 @@ function usageLine(result: object, within: Bucket): UsageLine | { readonly probl
   if (!('uncached_input_tokens' in result))
     return { problem: ': is neither of the usage report (uncached_input_tokens) nor of the cost report (amount)' };
   const read = usage.safeParse(result);
-  if (!read.success) return problemOf(read.error);
+  if (!read.success) return resultProblem(read.error);
   const found = read.data;
   return {
     bucket: within,
@@ -101,7 +101,7 @@ const METER_OF: Readonly<Record<string, Meter>> = {
 
 function costLine(result: object, within: Bucket): CostLine | { readonly problem: string } {
   const read = cost.safeParse(result);
-  if (!read.success) return problemOf(read.error);
+  if (!read.success) return resultProblem(read.error);
   const { currency, cost_type: kind, token_type: type, context_window: window, ...found } = read.data;
   if (currency !== null && currency.toUpperCase() !== 'USD')
     return { problem: `.currency: is ${currency}; only USD can be compared` };
@@ -117,9 +117,4 @@ function costLine(result: object, within: Bucket): CostLine | { readonly problem
     step: found.amount.step,
     description: found.description ?? kind,
   };
-}
-
-function problemOf({ issues }: z.ZodError): { readonly problem: string } {
-  const [issue] = issues;
-  return { problem: `.${issue?.path.join('.')}: ${issue?.message}` };
 }

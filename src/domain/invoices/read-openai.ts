@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { SECOND_MS } from '../../platform/durations.ts';
 import type { CostLine, InvoiceRead, UsageLine } from './invoice.ts';
 import { type Meter, NO_METERS } from './meters.ts';
-import { amount, CUT_NOTE, count, RowsSeen, readPages, word } from './read-pages.ts';
+import { amount, CUT_NOTE, count, RowsSeen, readPages, resultProblem, word } from './read-pages.ts';
 
 const USD_DECIMALS = 12;
 
@@ -107,9 +107,7 @@ const PLAIN = { tier: null, isLong: null };
 
 function shaped<Shape>(schema: z.ZodType<Shape>, result: unknown, lineOf: (found: Shape) => Read): Read {
   const read = schema.safeParse(result);
-  if (read.success) return lineOf(read.data);
-  const [issue] = read.error.issues;
-  return { problem: `.${issue?.path.join('.')}: ${issue?.message}` };
+  return read.success ? lineOf(read.data) : resultProblem(read.error);
 }
 
 function tokenLine(found: z.output<typeof tokens>, within: Lines): Read {

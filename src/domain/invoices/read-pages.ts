@@ -4,6 +4,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { readDecimal } from '../money/read-decimal.ts';
+import { JSON_TYPES, wordsOf } from '../refusals/issue-words.ts';
 import { readJsonValues } from './exact-json.ts';
 import { type Bucket, describeFault } from './invoice.ts';
 
@@ -67,13 +68,21 @@ export function readPages<BucketShape>(text: string, bucket: z.ZodType<BucketSha
 function problemOf(
   pageIndex: number,
   path: readonly PropertyKey[],
-  { issues }: z.ZodError,
+  error: z.ZodError,
 ): { readonly ok: false; readonly problem: string } {
-  const [issue] = issues;
-  const place = [...path, ...(issue?.path ?? [])]
-    .map((part, index) => (typeof part === 'number' ? `[${part}]` : `${index === 0 ? '' : '.'}${String(part)}`))
-    .join('');
-  return { ok: false, problem: `page ${pageIndex + 1}${place === '' ? '' : `, ${place}`}: ${issue?.message ?? ''}` };
+  const { place, words } = firstMistake(error, path);
+  return { ok: false, problem: `page ${pageIndex + 1}${place === '' ? '' : `, ${place}`}: ${words}` };
+}
+
+/** What is wrong in a result of a bucket; the text continues "results[0]". */
+export function resultProblem(error: z.ZodError): { readonly problem: string } {
+  const { place, words } = firstMistake(error, []);
+  return { problem: `${place === '' ? '' : `.${place}`}: ${words}` };
+}
+
+function firstMistake({ issues }: z.ZodError, path: readonly PropertyKey[]): { place: string; words: string } {
+  const [issue] = issues as [z.core.$ZodIssue];
+  return { place: z.core.toDotPath([...path, ...issue.path]), words: wordsOf(issue, JSON_TYPES) };
 }
 
 /**

@@ -66,8 +66,7 @@ export const ownKeySchema = z
 /** A price stays as the file writes it: it is read again for the kind of its model. */
 const priceWords = z.record(z.string(), z.unknown()).check(({ value, issues }) => {
   const { error } = priceSchema.safeParse(value);
-  for (const { path, message } of error?.issues ?? [])
-    issues.push({ code: 'custom', path: [...path], message, input: value });
+  for (const issue of error?.issues ?? []) issues.push({ ...issue, input: value } as z.core.$ZodRawIssue);
   if (error === undefined && (value['from'] !== undefined || value['between'] !== undefined))
     issues.push({ code: 'custom', message: 'must not be dated', input: value });
 });

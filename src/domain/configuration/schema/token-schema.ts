@@ -151,7 +151,7 @@ const givenAws = z
     secret_access_key: visible.optional(),
     session_token: z
       .string()
-      .regex(/^[\x21-\x7e]{1,4096}$/)
+      .regex(/^[\x21-\x7e]{1,4096}$/, 'must be visible ASCII characters without spaces')
       .optional(),
   })
   .transform(

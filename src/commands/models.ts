@@ -9,6 +9,7 @@ import {
   isKeyless,
   isPerplexityAgent,
   type ModelLimits,
+  PERPLEXITYS_OWN_AGENT,
   type PlannedModel,
   planModel,
 } from '../domain/configuration-text/plan-model.ts';
@@ -72,7 +73,10 @@ async function run(args: readonly string[], { environment, print }: CommandConte
   const provider = findProvider(providersOf(file), id, values.provider);
   const list = (await loadPriceList()).provider(provider);
   const ofProvider = values.offline ? null : await askProvider(provider, environment, print);
-  const known = [...(list?.models ?? []), ...(ofProvider ?? [])].map((model) => model.id);
+  const known = [
+    ...(ofProvider === null && provider.preset === 'perplexity' ? [PERPLEXITYS_OWN_AGENT] : []),
+    ...[...(list?.models ?? []), ...(ofProvider ?? [])].map((model) => model.id),
+  ];
   const providerModel = values['provider-model'] ?? nameAtProvider(id, provider, known);
   const listed = findListed(id, providerModel, provider, list);
   const lists = listsWithout(provider, ofProvider, values.offline);
@@ -195,7 +199,9 @@ function isKnown(
 ): boolean {
   if (listed !== null || ofProvider?.some(({ id }) => id === model) === true) return true;
   const hasOwnNames = preset === null || isKeyless(preset) || preset === 'azure' || preset === 'azure-classic';
-  return ofProvider === null && (hasOwnNames || isPerplexityAgent(preset, model));
+  const mayBeAgent =
+    isPerplexityAgent(preset, model) && (model === PERPLEXITYS_OWN_AGENT || !model.startsWith('perplexity/'));
+  return ofProvider === null && (hasOwnNames || mayBeAgent);
 }
 
 /** Says which lists do not have a model. */

@@ -210,6 +210,11 @@ describe('commands on prices', () => {
       /"openai\/gpt-9" is not known: neither .*\n(?:names like it: .*\n)?if the provider has it under another name, give that by --provider-model$/,
     ],
     [
+      'an agent that Perplexity does not have, without asking it',
+      ['add', 'perplexity/sonar-pro', '--offline'],
+      /"perplexity\/sonar-pro" is not known: genai-prices .* does not have it, and provider "agents" was not asked\nnames like it: perplexity\/sonar, sonar-pro, /,
+    ],
+    [
       'a vendor that the file does not have',
       ['add', 'foo/bar'],
       /no provider of the file is "foo"; it has openai, claude/,

@@ -51,9 +51,11 @@ export function isForText(model: string): boolean {
 
 /** A provider without a preset is assumed to have the APIs that nearly all providers have. */
 const USUAL_APIS: readonly ApiName[] = ['chat_completions', 'embeddings'];
+/** The only agent with Perplexity's own name; the others have the name of another company. */
+export const PERPLEXITYS_OWN_AGENT = 'perplexity/sonar';
 const SONAR_ENDED =
   'Perplexity announced the end of its chat completions for 27 September 2026; its agents have names with a company, ' +
-  'such as perplexity/sonar';
+  `such as ${PERPLEXITYS_OWN_AGENT}`;
 const FREE: readonly PriceWords[] = [{ input: '0', output: '0' }];
 
 export function planModel(params: ModelParams): PlannedModel {

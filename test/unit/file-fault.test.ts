@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { runCommandLine } from '../../src/commands/command-line.ts';
 import { explainFileFault } from '../../src/installation/file-fault.ts';
+import { dataDirectoryProblem } from '../../src/installation/installation-directory.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 async function call(args: readonly string[], dataDirectory: string): Promise<{ code: number; said: string }> {
@@ -42,6 +43,20 @@ describe('a fault of the file system', () => {
   ] as const)
     test(`${what} is none`, () => assert.equal(explainFileFault(error), null));
 });
+
+for (const [directory, expected] of [
+  ['/', /^\/ is the root of the file system: name a directory in it$/],
+  // Only Linux has /proc.
+  ['/proc', /^\/proc is the system's view of its processes, where no file can be kept$/],
+  ['/proc/x/y', /^\/proc is the system's view of its processes, where no file can be kept$/],
+  [`/tmp/${'x'.repeat(300)}`, /^\/tmp\/x+ cannot be used \(ENAMETOOLONG\): its name is too long$/],
+  ['/tmp/x', null],
+] as const)
+  test(`DATA_DIR=${directory.slice(0, 12)}: ${expected === null ? 'is fine' : 'is refused before anything is made'}`, () => {
+    const problem = dataDirectoryProblem(directory);
+    if (expected === null) assert.equal(problem, null);
+    else assert.match(problem ?? '', expected);
+  });
 
 // A user who may do everything is refused these too.
 for (const args of [

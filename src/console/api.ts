@@ -51,15 +51,15 @@ export interface RequestOptions {
 
 /** What this client asks of the session, and what it reports to the session. */
 interface SessionHooks {
-  /** The id of the organization that the page shows, or `none` when it shows none; null when nobody is signed in. */
-  readonly shownOrganization: () => string | null;
+  /** The ids of the person and the organization that the page shows; null when nobody is signed in. */
+  readonly shown: () => { readonly person: string | null; readonly organization: string | null } | null;
   /** Called for each 401. */
   readonly onSignedOut: () => void;
   /** Called for each 409. */
   readonly onConflict: () => void;
 }
 
-let session: SessionHooks = { shownOrganization: () => null, onSignedOut: () => {}, onConflict: () => {} };
+let session: SessionHooks = { shown: () => null, onSignedOut: () => {}, onConflict: () => {} };
 /** The session registers itself here, because this file cannot import the session, which imports this file. */
 export function registerSession(owner: SessionHooks): void {
   session = owner;
@@ -69,11 +69,19 @@ export function registerSession(owner: SessionHooks): void {
 const PERSONAL_ROUTES = /^\/v1\/(me\/organizations|console\/session|console\/sign-in)(\?|$)/;
 
 /**
- * The value of `X-Tollgate-Console`. It names the organization that this page shows. Where another tab has switched the
- * session to another organization since, the gateway refuses the request (409) instead of acting in the wrong one.
+ * The person and the organization that this page shows. Where another tab has signed in somebody else since, or chosen
+ * another organization, the gateway refuses the request (409) instead of acting for the wrong ones. Whoever asks who is
+ * signed in names nobody.
  */
-function organizationHeader(address: string): string {
-  return (PERSONAL_ROUTES.test(address) ? null : session.shownOrganization()) ?? '1';
+function shownHeaders({ method, address }: ApiRequest): Record<string, string> {
+  const shown = session.shown();
+  const isPersonal = PERSONAL_ROUTES.test(address);
+  return {
+    'x-tollgate-console': isPersonal || shown === null ? '1' : (shown.organization ?? 'none'),
+    ...((isPersonal && method === 'get') || shown === null
+      ? {}
+      : { 'x-tollgate-console-person': shown.person ?? 'none' }),
+  };
 }
 
 export function addressOf(path: string, { pathParameters = {}, query = {} }: RequestOptions = {}): string {
@@ -114,7 +122,7 @@ export async function send<T>(apiRequest: ApiRequest, signal?: AbortSignal): Pro
 
 /** Sends a request and returns the response, its body unread, if its status is 2xx. */
 export async function request(apiRequest: ApiRequest, signal?: AbortSignal): Promise<Answer<Response>> {
-  const headers: Record<string, string> = { 'x-tollgate-console': organizationHeader(apiRequest.address) };
+  const headers = shownHeaders(apiRequest);
   const isForm = apiRequest.body instanceof FormData;
   if (apiRequest.body !== undefined && !isForm) headers['content-type'] = 'application/json';
   try {

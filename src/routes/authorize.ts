@@ -35,7 +35,7 @@ export function authorizeWithSession(
   const secret = presents ? null : console.sessions.cookie.read(exchange);
   if (secret === null) return authorizeBy(authenticator, route, exchange);
   const isElsewhere = (found: Principal | Refusal) =>
-    !('kind' in found) && console.sessions.cookie.isElsewhere(found.organizationId, exchange);
+    !('kind' in found) && console.sessions.cookie.isElsewhere(found, exchange);
   return async () => {
     let found =
       route.looksUpSession === true
@@ -107,7 +107,7 @@ function isPerson({ credential, userId }: Principal): boolean {
 
 const ELSEWHERE: Refusal = {
   kind: 'conflict',
-  reason: 'the session works in another organization than the page that asks',
+  reason: 'the page that asks shows another person or organization than the session has',
 };
 const UNRESOLVED: Refusal = { kind: 'scope_required' };
 const DENIED: Refusal = { kind: 'permission_denied' };

@@ -299,6 +299,58 @@ describe('people at the console', { skip: skipWithoutConsole }, () => {
     await first.context().close();
   });
 
+  test('two tabs of two people: what is meant to be done by one is never done by the other', async () => {
+    const { api, owner, tokenOf } = installation;
+    const email = 'second@demo.test';
+    await api('POST', '/v1/admin/active-org/members', { email, role: 'owner' });
+    const other = await tokenOf(email);
+    const keysMade = async () => {
+      const { data } = await api<{ data: { name: string }[] }>('GET', '/v1/admin/active-org/keys');
+      return data.filter(({ name }) => name === 'meant for the first').length;
+    };
+    const watched = await installation.signedIn(owner);
+    const { page: first } = watched;
+    await open(first, 'keys');
+    await first.getByRole('button', { name: 'New key' }).click();
+    const name = first.getByLabel('Name');
+    await name.fill('meant for the first');
+    const second = await first.context().newPage();
+    await open(second, 'keys');
+    const signInAsOther = async () => {
+      await second.getByRole('button', { name: 'Sign out' }).click();
+      await second.getByLabel('Access token').fill(other);
+      await second.getByRole('button', { name: 'Sign in', exact: true }).click();
+      await second.getByRole('heading', { name: 'Keys', exact: true }).waitFor();
+    };
+    await signInAsOther();
+    const create = () => first.getByRole('dialog').getByRole('button', { name: 'Create' }).click();
+    await create();
+    const notice = first.getByRole('dialog', { name: 'Somebody else is signed in' });
+    await notice.getByText(email).first().waitFor();
+    assert.deepEqual(await findBarriers(watched), []);
+    assert.equal(await keysMade(), 0);
+    // Signed in again as before, the page goes on with what was typed, and the other tab is the one that is told.
+    await notice.getByLabel('Access token').fill(owner);
+    await notice.getByRole('button', { name: 'Sign in', exact: true }).click();
+    await notice.waitFor({ state: 'detached' });
+    assert.equal(await name.inputValue(), 'meant for the first');
+    await create();
+    await first.getByRole('button', { name: 'I have it' }).click();
+    assert.equal(await keysMade(), 1);
+    await second.getByRole('button', { name: 'Sign out' }).click();
+    const told = second.getByRole('dialog', { name: 'Somebody else is signed in' });
+    await told.getByRole('button', { name: 'Go on as owner@demo.test' }).click();
+    await told.waitFor({ state: 'detached' });
+    await second.getByRole('cell', { name: 'meant for the first' }).first().waitFor();
+    await signInAsOther();
+    // Whoever stays may also go on as the other one.
+    await first.getByRole('link', { name: 'Requests' }).click();
+    await notice.getByRole('button', { name: `Go on as ${email}` }).click();
+    await notice.waitFor({ state: 'detached' });
+    assert.equal(await first.getByRole('link', { name: 'Live' }).count(), 0);
+    await first.context().close();
+  });
+
   test('an organization is chosen while answers are late, come in another order or refuse', async () => {
     const { api, owner, tollgate } = installation;
     const organizations: string[] = [];

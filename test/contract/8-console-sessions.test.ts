@@ -149,6 +149,21 @@ describe('a session counts', () => {
     assert.ok(data.some(({ slug }) => slug === 'here') && data.every(({ slug }) => slug !== 'elsewhere'));
   });
 
+  test('only of the person whom its page shows, where the page names one', async () => {
+    const cookie = await signedIn(tollgate.url, { token: tenant.owner.token });
+    const { user } = JSON.parse((await call(SESSION, cookie)).body.toString()).data as { user: { id: string } };
+    const path = '/v1/admin/active-org/teams';
+    const showing = (person: string) => ({ headers: { 'x-tollgate-console-person': person } });
+    assert.equal((await call(path, cookie, showing(user.id))).status, 200);
+    for (const other of [randomUUID(), 'none']) {
+      assert.equal((await call(path, cookie, showing(other))).status, 409, other);
+      assert.equal((await call(SESSION, cookie, { ...showing(other), method: 'DELETE' })).status, 409, other);
+    }
+    const bootstrap = await signedIn(tollgate.url, { token: ADMIN_TOKEN });
+    assert.equal((await call('/v1/admin/organizations', bootstrap, showing('none'))).status, 200);
+    assert.equal((await call('/v1/admin/organizations', bootstrap, showing(user.id))).status, 409);
+  });
+
   test('where it was moved to a moment ago, on processes that have yet to be told', async () => {
     const here = await Tenant.create(tollgate.url, 'moved-from');
     const there = await Tenant.create(tollgate.url, 'moved-to');

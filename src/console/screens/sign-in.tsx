@@ -11,11 +11,13 @@ import { mayLeave } from '../state/drafts.ts';
 import { useRead } from '../state/load.ts';
 import {
   me,
+  nameOf,
   organizationId,
   reloadSession,
   resumeSession,
   type SessionProblem,
   session,
+  showSuccessor,
   signIn,
   startSession,
   switchOrganization,
@@ -94,7 +96,7 @@ function SignInForm({ opensNewTab = false }: { readonly opensNewTab?: boolean })
 
 /** A dialog over the current screen, which stays as it is. */
 export function SessionNotice({ problem }: { readonly problem: SessionProblem }) {
-  if (problem.kind === 'ended') return <SignInAgain />;
+  if (problem.kind === 'ended') return <SignInAgain successor={problem.successor} />;
   if (problem.kind === 'sign_in_link') return <ConfirmLink link={problem.link} />;
   if (problem.kind === 'sign_out_failed')
     return (
@@ -146,7 +148,7 @@ function ConfirmLink({ link }: { readonly link: string }) {
     <Dialog title="Sign in by this link?">
       <p>
         A sign-in link opened this page. It may sign you in as somebody else. You are signed in as{' '}
-        <bdi>{me()?.user?.email ?? 'the platform’s administrator'}</bdi>.
+        <bdi>{nameOf(me())}</bdi>.
       </p>
       <FormRefusal refusal={refusal} />
       <footer class="dialog-foot">
@@ -161,7 +163,12 @@ function ConfirmLink({ link }: { readonly link: string }) {
   );
 }
 
-function SignInAgain() {
+interface SignInAgainProps {
+  /** Who has signed in on this browser since; null if nobody has. */
+  readonly successor: string | null;
+}
+
+function SignInAgain({ successor }: SignInAgainProps) {
   // A provider's sign-in runs in another tab. When this tab gets the focus again, there may be a session.
   useEffect(() => {
     const look = () => void resumeSession();
@@ -169,13 +176,25 @@ function SignInAgain() {
     return () => removeEventListener('focus', look);
   }, []);
   return (
-    <Dialog title="Your session has ended">
+    <Dialog title={successor === null ? 'Your session has ended' : 'Somebody else is signed in'}>
+      {successor !== null && (
+        <p class="lead" role="status">
+          This browser is now signed in as <bdi>{successor}</bdi>. Nothing was done as them from this page, which is
+          still that of <bdi>{nameOf(me())}</bdi>.
+        </p>
+      )}
       <p class="lead">Sign in again to go on: what is typed on this page stays.</p>
       <SignInForm opensNewTab />
       <footer class="dialog-foot">
-        <button type="button" class="quiet" onClick={leavePage}>
-          Leave this page
-        </button>
+        {successor === null ? (
+          <button type="button" class="quiet" onClick={leavePage}>
+            Leave this page
+          </button>
+        ) : (
+          <button type="button" onClick={() => mayLeave() && void showSuccessor()}>
+            Go on as <bdi>{successor}</bdi>
+          </button>
+        )}
       </footer>
     </Dialog>
   );

@@ -30,7 +30,8 @@ export type Session =
 export type SessionProblem =
   /** A sign-in link opened this page while somebody is signed in. */
   | { readonly kind: 'sign_in_link'; readonly link: string }
-  | { readonly kind: 'ended' }
+  /** With the name of whoever has signed in on this browser since, in another tab; null if nobody has. */
+  | { readonly kind: 'ended'; readonly successor: string | null }
   /** The session could not be switched to another organization. */
   | { readonly kind: 'switch_failed'; readonly refusal: Refusal }
   /** The sign-out was refused. */
@@ -45,9 +46,9 @@ export const session = signal<Session>({ kind: 'starting' });
 export const signInCount = signal(0);
 
 registerSession({
-  shownOrganization: () => (session.value.kind === 'signed_in' ? (organizationId() ?? 'none') : null),
-  onSignedOut: () => raiseProblem({ kind: 'ended' }),
-  onConflict: () => void checkOrganization(),
+  shown: () => (me() === null ? null : { person: me()?.user?.id ?? null, organization: organizationId() }),
+  onSignedOut: () => raiseProblem({ kind: 'ended', successor: null }),
+  onConflict: () => void checkSession(),
 });
 
 function raiseProblem(why: SessionProblem): void {
@@ -56,32 +57,48 @@ function raiseProblem(why: SessionProblem): void {
   if (session.value.problem === null || why.kind === 'ended') session.value = { ...session.value, problem: why };
 }
 
-/** After a 409. Most mean that the data was changed, but another tab may also have switched the organization. */
-async function checkOrganization(): Promise<void> {
+/**
+ * After a 409. Most mean that the data was changed, but another tab may also have signed in somebody else, or switched
+ * the organization.
+ */
+async function checkSession(): Promise<void> {
   // A switch that this page makes itself is no problem, so it has to end first.
   await switching;
   const answer = await call('get', '/v1/console/session');
   if (!answer.ok) return;
-  const { organization } = answer.data.data;
-  if (!isShown(organization)) raiseProblem(otherOrganization(organization));
+  const of = answer.data.data;
+  if (!isOfShownPerson(of)) raiseProblem(endedBy(of));
+  else if (!isShown(of.organization)) raiseProblem(otherOrganization(of.organization));
 }
 
-/** Signs this page in if another tab has signed in meanwhile. */
+/** Signs this page in if another tab has signed in the same person meanwhile; says so if it was somebody else. */
 export async function resumeSession(): Promise<void> {
   const answer = await call('get', '/v1/console/session');
-  if (answer.ok) await showNewSession(answer.data.data);
+  if (!answer.ok) return;
+  const of = answer.data.data;
+  if (isOfShownPerson(of)) await showNewSession(of);
+  else raiseProblem(endedBy(of));
 }
 
 /** A session that begins in another organization than the ended one would take what is typed, so the page asks. */
 async function showNewSession(of: Me): Promise<void> {
   const { value } = session;
-  const isAgain = value.kind === 'signed_in' && value.problem?.kind === 'ended' && value.me.user?.id === of.user?.id;
+  const isAgain = value.kind === 'signed_in' && value.problem?.kind === 'ended' && isOfShownPerson(of);
   if (!isAgain || isShown(of.organization)) return showSession(of);
   session.value = { ...value, problem: otherOrganization(of.organization) };
 }
 
 function isShown(organization: Me['organization']): boolean {
   return (organization?.id ?? null) === organizationId();
+}
+
+/** The platform's administrator, who is no person, has no id. */
+function isOfShownPerson(of: Me): boolean {
+  return of.user?.id === me()?.user?.id;
+}
+
+function endedBy(of: Me): SessionProblem {
+  return { kind: 'ended', successor: nameOf(of) };
 }
 
 function otherOrganization(organization: Me['organization']): SessionProblem {
@@ -136,8 +153,15 @@ const MEMBERSHIP_PAGES_MAX = 50;
 /** Shows the organization that the session works in now. */
 export async function reloadSession(): Promise<void> {
   const answer = await call('get', '/v1/console/session');
+  if (!answer.ok) showRefusal(answer.refusal);
+  else if (isOfShownPerson(answer.data.data)) await showSession(answer.data.data);
+  else raiseProblem(endedBy(answer.data.data));
+}
+
+/** Goes on as whoever is signed in on this browser now. */
+export async function showSuccessor(): Promise<void> {
+  const answer = await call('get', '/v1/console/session');
   if (answer.ok) await showSession(answer.data.data);
-  else showRefusal(answer.refusal);
 }
 
 /** Shows this session once its organizations are read. A session of ADMIN_TOKEN has no person and no organizations. */
@@ -180,6 +204,11 @@ export function autoModel(): string {
 /** The prefix of the gateway's own headers: `x-service` in `x-service-tag`. */
 export function headerPrefix(): string {
   return `x-${(me()?.brand ?? 'service').toLowerCase()}`;
+}
+
+/** How the person of a session is named to people. */
+export function nameOf(of: Me | null): string {
+  return of?.user?.email ?? 'the platform’s administrator';
 }
 
 export function me(): Me | null {

@@ -4,16 +4,19 @@
 // header that no form and no foreign page can send, and comes from our own origin. The route table says which routes
 // accept one at all.
 
+import type { Principal } from '../../domain/identity/principal.ts';
 import type { Exchange } from '../../http/exchange.ts';
 
 /**
  * A header that only a script can set, and a script of another origin only after a preflight, which is never granted.
- * Its value may be the organization that the page shows, or NO_ORGANIZATION.
+ * Its value may be the organization that the page shows, or NONE.
  */
 const CONSOLE_HEADER = 'x-tollgate-console';
-const NO_ORGANIZATION = 'none';
+/** The person whom the page shows as signed in, or NONE. */
+const PERSON_HEADER = 'x-tollgate-console-person';
+const NONE = 'none';
 const SECRET = /^tgs-[A-Za-z0-9_-]{43}$/;
-const ORGANIZATION = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
 
 export class SessionCookie {
@@ -38,10 +41,14 @@ export class SessionCookie {
     return secret !== null && SECRET.test(secret) ? secret : null;
   }
 
-  /** Whether the page shows another organization than its session works in, which another tab may have changed. */
-  isElsewhere(organizationId: string | null, exchange: Exchange): boolean {
-    const shown = exchange.header(CONSOLE_HEADER) ?? '';
-    return (ORGANIZATION.test(shown) || shown === NO_ORGANIZATION) && shown !== (organizationId ?? NO_ORGANIZATION);
+  /**
+   * Whether the page shows another person or organization than its session has. Another tab of the browser may have
+   * signed in, or chosen another organization.
+   */
+  isElsewhere({ userId, organizationId }: Principal, exchange: Exchange): boolean {
+    const isOther = (shown: string | null, present: string | null) =>
+      shown !== null && (ID.test(shown) || shown === NONE) && shown !== (present ?? NONE);
+    return isOther(exchange.header(PERSON_HEADER), userId) || isOther(exchange.header(CONSOLE_HEADER), organizationId);
   }
 
   /** Whether a page of the console made this request. */

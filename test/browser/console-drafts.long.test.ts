@@ -106,6 +106,12 @@ describe('what is typed in the console', { skip: skipWithoutConsole }, () => {
       const take = page.getByRole('button', { name: `take version ${version + 1}` });
       await take.waitFor();
       assert.equal(await field().inputValue(), draft);
+      // The list says so, too.
+      await page
+        .getByRole('table')
+        .getByText(`version ${version + 1},`)
+        .first()
+        .waitFor();
       await take.click();
       await take.waitFor({ state: 'detached' });
       assert.deepEqual(JSON.parse(await field().inputValue()), changed);
@@ -158,13 +164,15 @@ describe('what is typed in the console', { skip: skipWithoutConsole }, () => {
     ['policies?policy=default', 'A message', 'Say something', 'Preview'],
     ['catalog', 'Configuration file', 'models: []', 'Compare'],
     ['playground', 'Message', 'Say something', 'Send'],
+    ['playground', 'Instructions', 'Be brief', 'Send'],
   ] as const)
-    test(`${screen}: a text is not left unasked before it was sent`, async () => {
+    test(`${screen}, ${label}: a text is not left unasked before it was sent`, async () => {
       await open(screen);
       const media = () => page.getByRole('link', { name: 'Media' }).click();
       await page.getByLabel(label, { exact: true }).fill(text);
       await asks(media);
       assert.equal(await page.getByLabel(label, { exact: true }).inputValue(), text);
+      if (label === 'Instructions') await page.getByLabel('Message').fill('Say something');
       const answered = page.waitForResponse((response) => response.request().method() === 'POST' && response.ok());
       await page.getByRole('button', { name: verb, exact: true }).click();
       await (await answered).finished();

@@ -5,6 +5,7 @@ import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Answer } from '../api.ts';
 import { readDefinition, writeDefinition } from '../logic/definition-text.ts';
+import { setParams } from '../state/address.ts';
 import { useDraft } from '../state/drafts.ts';
 import type { Load } from '../state/load.ts';
 import { DefinitionField } from './definition-field.tsx';
@@ -44,7 +45,6 @@ interface EditorProps<Definition, Policy> {
   readonly effectOf: (draft: Draft<Definition, Policy>, definition: Definition) => string;
   /** Sends a definition. The gateway says 409 if another version than `base` is the present one. */
   readonly publish: (name: string, definition: Definition, base: Base) => Promise<Answer<unknown>>;
-  readonly onPublished: (name: string) => void;
   readonly onClose: () => void;
   readonly children: (draft: Draft<Definition, Policy>) => ComponentChildren;
 }
@@ -53,6 +53,8 @@ interface PolicyEditorProps<Definition, Policy> extends EditorProps<Definition, 
   /** The published policy; nothing is loaded for a new one. */
   readonly load: Load<{ readonly data: Policy }>;
   readonly isNew: boolean;
+  /** A version was published: here, or by somebody else. */
+  readonly onNewVersion: () => void;
   readonly permission: string;
 }
 
@@ -61,10 +63,14 @@ export function PolicyEditor<Definition extends object, Policy extends Published
   isNew,
   permission,
   publish,
-  onPublished,
+  onNewVersion,
   ...props
 }: PolicyEditorProps<Definition, Policy>) {
   const policy = load.latest?.data ?? null;
+  const reload = () => {
+    load.reload();
+    onNewVersion();
+  };
   const notice = load.refusal !== null && (
     <RefusalNotice refusal={load.refusal} permission={permission} reload={load.reload} />
   );
@@ -76,12 +82,12 @@ export function PolicyEditor<Definition extends object, Policy extends Published
         policy={policy}
         publish={async (name, definition, base) => {
           const answer = await publish(name, definition, base);
-          if (!answer.ok && answer.refusal.status === CONFLICT) load.reload();
+          if (!answer.ok && answer.refusal.status === CONFLICT) reload();
           return answer;
         }}
         onPublished={(name) => {
-          load.reload();
-          onPublished(name);
+          reload();
+          setParams({ policy: name });
         }}
         {...props}
       />
@@ -133,8 +139,13 @@ function useTyped<Definition extends object, Policy extends Published<Definition
   };
 }
 
+interface OpenedProps<Definition, Policy> extends EditorProps<Definition, Policy> {
+  readonly policy: Policy | null;
+  readonly onPublished: (name: string) => void;
+}
+
 function Editor<Definition extends object, Policy extends Published<Definition>>(
-  props: EditorProps<Definition, Policy> & { readonly policy: Policy | null },
+  props: OpenedProps<Definition, Policy>,
 ) {
   const { policy, skeleton, note, hintOf, effectOf, publish, onPublished, onClose, children } = props;
   const [name, setName] = useState(policy?.name ?? '');

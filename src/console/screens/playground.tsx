@@ -36,7 +36,8 @@ interface ConversationProps {
 
 function Conversation({ models, prompt, onPrompt }: ConversationProps) {
   const { isBusy, sent, reply, record, refusal, send, stop } = useAsk();
-  useDraft(prompt.text !== '' && prompt.text !== sent);
+  const typed = prompt.system + prompt.text;
+  useDraft(typed !== '' && typed !== sent);
   const change = (part: Partial<Prompt>) => onPrompt({ ...prompt, ...part });
   const isReady = prompt.text.trim() !== '' && prompt.maxTokens >= 1;
   return (
@@ -164,7 +165,7 @@ function ReplyView({ reply, record, isBusy }: ReplyViewProps) {
 /** Sends one request at a time. Leaving the screen aborts it. */
 function useAsk() {
   const [isBusy, setBusy] = useState(false);
-  /** The text that was answered last. */
+  /** The instructions and the text that were answered last. */
   const [sent, setSent] = useState('');
   const [reply, setReply] = useState<Reply | null>(null);
   const [record, setRecord] = useState<GenerationRecord | null>(null);
@@ -188,7 +189,7 @@ function useAsk() {
       },
       controller.signal,
     );
-    if (refused === null) setSent(prompt.text);
+    if (refused === null) setSent(prompt.system + prompt.text);
     setRefusal(refused);
     setBusy(false);
     const id = (last as Reply | null)?.executionId ?? null;

@@ -27,11 +27,11 @@ interface EditorProps {
   readonly owner: GuardrailOwner;
   /** null for a new policy. */
   readonly name: string | null;
-  readonly onPublished: (name: string) => void;
+  readonly onNewVersion: () => void;
   readonly onClose: () => void;
 }
 
-export function GuardrailEditor({ owner, name, onPublished, onClose }: EditorProps) {
+export function GuardrailEditor({ owner, name, onNewVersion, onClose }: EditorProps) {
   const { paths, permission } = owner;
   const load = useRead(name === null ? null : paths.policy, { pathParameters: { policyName: name ?? '' } });
   return (
@@ -49,7 +49,7 @@ export function GuardrailEditor({ owner, name, onPublished, onClose }: EditorPro
           body: { ...definition, ...base } as unknown as BodyOf<typeof paths.policy, 'put'>,
         })
       }
-      onPublished={onPublished}
+      onNewVersion={onNewVersion}
       onClose={onClose}
     >
       {(draft) => (

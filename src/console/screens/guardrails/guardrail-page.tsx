@@ -10,7 +10,6 @@ import { ManagedList, type Removal } from '../../parts/managed-list.tsx';
 import { ActionButton, Page } from '../../parts/page.tsx';
 import { type Column, momentColumn, NamedCell, numberColumn } from '../../parts/table.tsx';
 import { WindowTools } from '../../parts/window-tools.tsx';
-import { setParams } from '../../state/address.ts';
 import { type Load, useRead } from '../../state/load.ts';
 import {
   type GuardrailOwner,
@@ -124,10 +123,7 @@ export function GuardrailPage({ owner, title, lead, commands, list }: GuardrailP
           key={opened}
           owner={owner}
           name={opened === NEW_POLICY ? null : opened}
-          onPublished={(name) => {
-            policies.reload();
-            setParams({ policy: name });
-          }}
+          onNewVersion={policies.reload}
           onClose={() => openPolicy(null)}
         />
       )}

@@ -7,7 +7,6 @@ import { ManagedList } from '../../parts/managed-list.tsx';
 import { ActionButton, Page } from '../../parts/page.tsx';
 import { type Column, NamedCell, numberColumn } from '../../parts/table.tsx';
 import { EditButton } from '../../parts/versions.tsx';
-import { setParams } from '../../state/address.ts';
 import { useRead } from '../../state/load.ts';
 import { NEW_POLICY, openedPolicy, openPolicy } from '../../state/policies.ts';
 import { autoModel } from '../../state/session.ts';
@@ -76,10 +75,7 @@ export function Policies() {
           key={opened}
           name={opened === NEW_POLICY ? null : opened}
           template={policies.latest.data[0]?.definition ?? null}
-          onPublished={(name) => {
-            policies.reload();
-            setParams({ policy: name });
-          }}
+          onNewVersion={policies.reload}
           onClose={() => openPolicy(null)}
         />
       )}

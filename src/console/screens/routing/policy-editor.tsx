@@ -39,11 +39,11 @@ interface EditorProps {
   readonly name: string | null;
   /** The first draft of a new policy; null if no other policy exists. */
   readonly template: Definition | null;
-  readonly onPublished: (name: string) => void;
+  readonly onNewVersion: () => void;
   readonly onClose: () => void;
 }
 
-export function RoutingPolicyEditor({ name, template, onPublished, onClose }: EditorProps) {
+export function RoutingPolicyEditor({ name, template, onNewVersion, onClose }: EditorProps) {
   const load = useRead(name === null ? null : PATH, { pathParameters: { policyName: name ?? '' } });
   /** The text of the draft that was replayed last. */
   const [replayed, setReplayed] = useState<string | null>(null);
@@ -62,7 +62,7 @@ export function RoutingPolicyEditor({ name, template, onPublished, onClose }: Ed
           body: { ...definition, ...base } as BodyOf<typeof PATH, 'put'>,
         })
       }
-      onPublished={onPublished}
+      onNewVersion={onNewVersion}
       onClose={onClose}
     >
       {({ policy, text, definition, setDefinition }) => (

@@ -87,7 +87,13 @@ function Shell({ me, organizations }: ShellProps) {
         </div>
         <ThemeSwitch />
       </nav>
-      <main id="main" tabIndex={-1} key={`${me.user?.id} ${me.organization?.id}`}>
+      <main
+        id="main"
+        tabIndex={-1}
+        key={`${me.user?.id} ${me.organization?.id}`}
+        // In a narrow window the open menu covers the screen, so it closes when the focus moves to the screen.
+        onFocusCapture={() => setOpen(false)}
+      >
         <CurrentScreen screen={SCREENS.find(({ id }) => id === screen)} />
       </main>
     </div>

@@ -88,8 +88,16 @@ describe('the console under hard conditions', { skip: skipWithoutConsole }, () =
       assert.deepEqual(await page.evaluate(WIDER_THAN_WINDOW), [], screen);
     }
     // The navigation does not stand beside the content here.
-    await page.getByRole('button', { name: 'Menu' }).press('Enter');
+    const menu = page.getByRole('button', { name: 'Menu' });
+    await menu.press('Enter');
     const last = page.getByRole('link', { name: 'Jobs and drift' });
+    await last.focus();
+    // Beyond the choice of colours, its last element, it closes: it would cover what has the focus.
+    await page.keyboard.press('Tab');
+    assert.ok(await last.isVisible());
+    await page.keyboard.press('Tab');
+    assert.equal(await last.isVisible(), false);
+    await menu.press('Enter');
     await last.focus();
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'Jobs and drift' }).waitFor();
@@ -101,6 +109,7 @@ describe('the console under hard conditions', { skip: skipWithoutConsole }, () =
     }
     // The panel of a request has room for itself.
     await open('requests');
+    assert.ok(Number(await page.evaluate(ROOM_ABOVE_FIRST_LINK)) >= 4, 'the ring around the focused link is whole');
     await page.locator('tbody button.link').first().press('Enter');
     await page.getByText('Why this model').waitFor();
     assert.deepEqual(await page.evaluate(WIDER_THAN_WINDOW), []);
@@ -329,6 +338,12 @@ const IS_HIDDEN_BY_BAR = `(() => {
   const focused = document.activeElement;
   if (focused === document.body || focused.closest('.top, .skip')) return false;
   return focused.getBoundingClientRect().bottom <= document.querySelector('.top').getBoundingClientRect().bottom;
+})()`;
+
+/** In pixels, to the edge of the frame, which cuts off what lies outside. */
+const ROOM_ABOVE_FIRST_LINK = `(() => {
+  const link = document.querySelector('tbody button.link');
+  return link.getBoundingClientRect().top - link.closest('.table-frame').getBoundingClientRect().top;
 })()`;
 
 const WITHOUT_ROWS = (tables: readonly { querySelectorAll(selector: string): { length: number } }[]) =>

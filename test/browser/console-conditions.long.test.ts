@@ -13,12 +13,15 @@ import {
   type ConsoleInstallation,
   MEMBER_SCREENS,
   OWNER_SCREENS,
+  PLATFORM_SCREENS,
   skipWithoutConsole,
   startConsole,
 } from '../support/console-installation.ts';
 import { type InterruptibleLink, startInterruptibleLink } from '../support/interruptible-link.ts';
 import { startTestPostgres, type TestPostgres } from '../support/postgres.ts';
 import { waitFor } from '../support/waiting.ts';
+
+const ADMIN_TOKEN = randomBytes(32).toString('base64url');
 
 /** What nobody can read without ClickHouse. */
 const REPORT_SCREENS = ['overview', 'requests', 'usage', 'routing', 'guardrails', 'platform-guardrails'];
@@ -41,7 +44,7 @@ describe('the console under hard conditions', { skip: skipWithoutConsole }, () =
       DATABASE_URL: link.url,
       CLICKHOUSE_URL: engine.url,
       MASTER_KEY: randomBytes(32).toString('base64'),
-      ADMIN_TOKEN: randomBytes(32).toString('base64url'),
+      ADMIN_TOKEN,
     });
     await ask();
     watched = await installation.signedIn(installation.owner);
@@ -192,6 +195,16 @@ describe('the console under hard conditions', { skip: skipWithoutConsole }, () =
       if (said !== undefined) assert.match(text, said, screen);
       assert.equal(await other.page.locator('#main table').evaluateAll(WITHOUT_ROWS), 0, screen);
       assert.deepEqual(await findBarriers(other), [], screen);
+    }
+    assert.deepEqual(await other.complaints(), []);
+    await other.page.context().close();
+  });
+
+  test('the administrator of the platform who is no person: every screen of the platform opens', async () => {
+    const other = await installation.signedIn(ADMIN_TOKEN);
+    for (const screen of PLATFORM_SCREENS) {
+      await openScreen(other, installation.tollgate.url, screen);
+      assert.doesNotMatch(await other.page.locator('#main').innerText(), /Not permitted|Not available/, screen);
     }
     assert.deepEqual(await other.complaints(), []);
     await other.page.context().close();

@@ -164,10 +164,12 @@ export async function showSuccessor(): Promise<void> {
   if (answer.ok) await showSession(answer.data.data);
 }
 
-/** Shows this session once its organizations are read. A session of ADMIN_TOKEN has no person and no organizations. */
+/** Shows this session once its organizations are read. */
 async function showSession(me: Me): Promise<void> {
   const path = '/v1/me/organizations';
-  const organizations = await readPages<Membership>(path, { limit: 100 }, null, MEMBERSHIP_PAGES_MAX);
+  // The gateway refuses to list them for the platform's administrator, who is no person and belongs to none.
+  const pages = me.user === null ? 0 : MEMBERSHIP_PAGES_MAX;
+  const organizations = await readPages<Membership>(path, { limit: 100 }, null, pages);
   if (!organizations.ok) return showRefusal(organizations.refusal);
   session.value = { kind: 'signed_in', me, organizations: organizations.data.data, problem: null };
   signInCount.value += 1;
